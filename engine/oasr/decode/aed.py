@@ -1,0 +1,174 @@
+"""Family `aed`: attention encoder–decoder models that emit text after a control prompt (Whisper).
+
+Greedy decoding over the batched decoder protocol, with Whisper's rules for prompts, suppressed
+tokens and language detection (Radford et al. 2022, sections 2.3 and 4.5).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from oasr.decode.groups import Row
+from oasr.decode.incremental import ArOptions, IncrementalArStrategy, Prefilled
+from oasr.decode.options import option
+from oasr.decode.strategy import NBest, register_decode_strategy
+from oasr.models.interfaces import EncoderOutput
+from oasr.types import DecodingOptions, Hypothesis, Request
+
+
+@dataclass(frozen=True, slots=True)
+class AedOptions(ArOptions):
+    """Options of the `aed` family."""
+
+    window: str = option(
+        "full",
+        choices=("full", "auto"),
+        doc="Encoder window of a clip: the model's own 30 s, or its own length plus a pad, "
+        "with doubtful rows decoded again in full.",
+    )
+    window_pad_s: float = option(4.0, doc="Silence added to a clip under window=auto, in seconds.")
+    window_round_s: float = option(2.0, doc="Windows under window=auto are rounded up to a multiple of this.")
+    retry_compression_ratio: float = option(
+        2.4, doc="Under window=auto, a text that compresses better than this is decoded again in full."
+    )
+    retry_mean_log_prob: float = option(
+        -1.0,
+        doc="Under window=auto, a row whose mean token log-probability is lower is decoded again in full.",
+    )
+    retry_tokens_per_s: float = option(
+        9.0, doc="Under window=auto, a row with more tokens a second than this is decoded again in full."
+    )
+    no_speech_threshold: float | None = option(
+        0.6,
+        doc="Empty text when P(no speech) exceeds this and the mean log-probability is low too.",
+    )
+    no_speech_log_prob: float = option(-1.0, doc="Mean log-probability below which no_speech_threshold counts.")
+
+
+@register_decode_strategy("aed")
+class AedDecodeStrategy(IncrementalArStrategy):
+    """Incremental greedy decoding of Whisper-shaped models."""
+
+    capability: ClassVar[str] = "aed"
+    options_cls: ClassVar[type] = AedOptions
+    selective_options: ClassVar[tuple[str, ...]] = ("task", "language", "prompt")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """See DecodeStrategy."""
+        super().__init__(*args, **kwargs)
+        model = self.model
+        self._end_ids = frozenset((model.eos_id,))
+        device = next(model.parameters()).device
+        self._suppress = torch.tensor(sorted(model.suppress_ids), dtype=torch.int64, device=device)
+        self._begin_suppress = torch.tensor(
+            sorted(model.begin_suppress_ids), dtype=torch.int64, device=device
+        )
+
+    def validate_options(self, options: DecodingOptions, mode: str = "offline") -> None:
+        """Also ask the checkpoint whether it knows the language and the task."""
+        super().validate_options(options, mode)
+        self.model.prompt_tokens(options, None)
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """The checkpoint's end-of-transcript token."""
+        return self._end_ids
+
+    # Windows ----------------------------------------------------------------------------------
+
+    def window_samples(self, request: Request) -> int:
+        """The model's window, or under window=auto the clip's own length, padded and rounded up."""
+        full = self.model.frontend.window_samples(len(request.samples))
+        if self.options.window == "full" or request.attempt > 0:
+            return full
+        unit = max(1, round(self.options.window_round_s * request.sample_rate))
+        wanted = len(request.samples) + round(self.options.window_pad_s * request.sample_rate)
+        return min(full, -(-wanted // unit) * unit)
+
+    def reconsider(self, request: Request, hypotheses: NBest) -> Request | None:
+        """Under window=auto: the same request for the full window when the row looks wrong."""
+        full = self.model.frontend.window_samples(len(request.samples))
+        if request.attempt > 0 or self.window_samples(request) >= full:
+            return None
+        return (
+            replace(request, attempt=request.attempt + 1) if self._doubtful(request, hypotheses[0]) else None
+        )
+
+    def _doubtful(self, request: Request, best: Hypothesis) -> bool:
+        """Loops compress well or run long for their audio; lost rows have a poor mean log-probability."""
+        options, count = self.options, len(best.tokens)
+        text = self.model.tokenizer.decode(best.tokens).encode()
+        ratio = len(text) / len(zlib.compress(text)) if text else 0.0
+        return (
+            best.finish_reason == "length"
+            or ratio > options.retry_compression_ratio
+            or best.score / (count + 1) < options.retry_mean_log_prob
+            or count > options.retry_tokens_per_s * request.duration_s + 8
+        )
+
+    # Prefill ----------------------------------------------------------------------------------
+
+    def prefill(self, encoder_out: EncoderOutput, requests: Sequence[Request]) -> Prefilled:
+        """Build each row's prompt (language detected where not given) and run the decoder over it."""
+        rows = [Row(request, limit=0) for request in requests]
+        self._detect_languages(encoder_out, rows)
+        prompts = [self.model.prompt_tokens(r.request.options, r.facts.get("language")) for r in rows]
+        longest = max(map(len, prompts))
+        for row, prompt in zip(rows, prompts, strict=True):
+            asked = row.request.options.max_new_tokens or self.config.max_new_tokens
+            row.limit = min(asked, self.config.max_new_tokens, self.model.max_positions - len(prompt))
+        device = encoder_out.hidden.device if encoder_out.hidden is not None else torch.device("cpu")
+        # Left padding keeps the last prompt token of every row in the last column.
+        padded = [[0] * (longest - len(p)) + list(p) for p in prompts]
+        tokens = torch.tensor(padded, dtype=torch.int64, device=device)
+        lens = torch.tensor([len(p) for p in prompts], dtype=torch.int64, device=device)
+        capacity = longest + max(row.limit for row in rows)
+        logits, state = self.model.decoder.prefill(tokens, encoder_out, capacity, lens)
+        return Prefilled(rows, state, logits)
+
+    def _detect_languages(self, encoder_out: EncoderOutput, rows: Sequence[Row]) -> None:
+        """One decoder step after <|startoftranscript|> for the rows that name no language."""
+        model = self.model
+        for row in rows:
+            row.facts["language"] = row.request.options.language
+        unknown = [i for i, row in enumerate(rows) if row.facts["language"] is None]
+        if not unknown or not model.is_multilingual:
+            return
+        start = torch.full(
+            (len(unknown), 1), model.sot_id, dtype=torch.int64, device=encoder_out.hidden.device
+        )
+        logits, _ = model.decoder.prefill(start, encoder_out.rows(torch.tensor(unknown)), 1)
+        codes, ids = zip(*sorted(model.language_ids.items(), key=lambda item: item[1]), strict=True)
+        probs = logits[:, torch.tensor(ids, device=logits.device)].softmax(dim=-1)
+        best = probs.max(dim=-1)
+        for i, p, k in zip(unknown, best.values.tolist(), best.indices.tolist(), strict=True):
+            rows[i].facts.update(language=codes[k], language_probability=p)
+
+    # Steps ------------------------------------------------------------------------------------
+
+    def filter_logits(self, logits: Tensor, rows: Sequence[Row]) -> Tensor:
+        """Mask the checkpoint's suppressed tokens, and on a row's first token the begin list too."""
+        if self._suppress.numel():
+            logits.index_fill_(1, self._suppress, -torch.inf)
+        first = [i for i, row in enumerate(rows) if not row.tokens]
+        if first and self._begin_suppress.numel():
+            index = torch.tensor(first, dtype=torch.int64, device=logits.device)
+            logits[index[:, None], self._begin_suppress[None, :]] = -torch.inf
+        return logits
+
+    def hypothesis(self, row: Row) -> Hypothesis:
+        """The row's text tokens, with the language it was decoded in."""
+        return Hypothesis(
+            tuple(row.tokens),
+            row.score,
+            row.confidence,
+            row.finish_reason or "stop",
+            row.facts.get("language") or ("en" if not self.model.is_multilingual else None),
+            row.facts.get("language_probability"),
+        )

@@ -1,0 +1,128 @@
+"""Shared machinery of label-synchronous families: groups, budget loop, merging, row retirement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from oasr.decode.groups import Group, Row
+from oasr.decode.options import option
+from oasr.decode.sampling import select_next_tokens
+from oasr.decode.strategy import DecodeStrategy, NBest
+from oasr.models.interfaces import EncoderOutput
+from oasr.types import Hypothesis, Request
+
+if TYPE_CHECKING:
+    from oasr.executor.budget import StepBudget
+
+
+@dataclass(frozen=True, slots=True)
+class ArOptions:
+    """Options that every label-synchronous family has."""
+
+    merge_groups: bool = option(True, doc="Let freshly prefilled rows join rows that are already decoding.")
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """A micro-batch behind its prompts: its rows, cache and first logits (B, V) float32."""
+
+    rows: list[Row]
+    state: Any
+    logits: Tensor
+
+
+class IncrementalArStrategy(DecodeStrategy):
+    """Base of the incremental families: they add prefill, logit filtering and the end predicate.
+
+    A subclass implements `prefill` and `end_ids`, and may override `filter_logits` and `hypothesis`.
+    """
+
+    incremental: ClassVar[bool] = True
+    options_cls: ClassVar[type] = ArOptions
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """See DecodeStrategy."""
+        super().__init__(*args, **kwargs)
+        self._groups: list[Group] = []
+        self._finished: list[tuple[Request, NBest]] = []
+
+    # What a family adds -----------------------------------------------------------------------
+
+    def prefill(self, encoder_out: EncoderOutput, requests: Sequence[Request]) -> Prefilled:
+        """Run the prompts of a micro-batch through the decoder."""
+        raise NotImplementedError(f"{type(self).__name__} must implement prefill")
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """Tokens that end a row."""
+        raise NotImplementedError(f"{type(self).__name__} must implement end_ids")
+
+    def filter_logits(self, logits: Tensor, rows: Sequence[Row]) -> Tensor:
+        """Mask what may not be emitted now; logits is (B, V) float32 and may be changed in place."""
+        return logits
+
+    def hypothesis(self, row: Row) -> Hypothesis:
+        """The result of a finished row."""
+        return Hypothesis(tuple(row.tokens), row.score, row.confidence, row.finish_reason or "stop")
+
+    # The protocol -----------------------------------------------------------------------------
+
+    def begin_offline(self, encoder_out: EncoderOutput, requests: Sequence[Request]) -> None:
+        """Prefill a micro-batch, choose its first tokens, and let it join rows that decode already.
+
+        A step's cost hardly depends on its rows, so two groups cost about twice one.
+        """
+        start = self.prefill(encoder_out, requests)
+        group = Group(start.rows, start.state, start.logits.new_zeros(len(requests), dtype=torch.int64))
+        self._choose(group, start.logits)
+        if not group.rows:
+            return
+        decoder = self.model.decoder
+        for other in self._groups if self.options.merge_groups else ():
+            if decoder.can_merge(other.state, group.state):
+                other.absorb(group, decoder)
+                return
+        self._groups.append(group)
+
+    def has_pending(self) -> bool:
+        """True while rows decode or finished ones wait to be handed out."""
+        return bool(self._groups or self._finished)
+
+    def pending_rows(self) -> int:
+        """Rows that still decode."""
+        return sum(len(group.live) for group in self._groups)
+
+    def abort(self) -> list[Request]:
+        """Drop every group and return the requests that had not finished."""
+        requests = [group.rows[i].request for group in self._groups for i in group.live]
+        self._groups = []
+        return requests
+
+    def advance(self, budget: StepBudget) -> list[tuple[Request, NBest]]:
+        """Step the groups in turn until the budget is spent, rows finish or nothing is left.
+
+        Handing rows out as soon as some finish lets the executor refill the freed slots.
+        """
+        while self._groups and not self._finished and budget.take():
+            group = self._groups[0]
+            logits = self.model.decoder.step(group.last, group.state)
+            self._choose(group, logits)
+            self._groups = self._groups[1:] + ([group] if group.rows else [])
+        finished, self._finished = self._finished, []
+        return finished
+
+    def _choose(self, group: Group, logits: Tensor) -> None:
+        """Choose one token a row from `logits`, retire the rows that end, drop dead weight."""
+        group.last, log_probs = select_next_tokens(self.filter_logits(logits, group.rows), group.rows)
+        tokens, scores = group.last.tolist(), log_probs.tolist()
+        for i in group.live:
+            row = group.rows[i]
+            row.push(tokens[i], scores[i], tokens[i] in self.end_ids)
+            if row.finish_reason is not None:
+                self._finished.append((row.request, (self.hypothesis(row),)))
+        group.compact(self.model.decoder)

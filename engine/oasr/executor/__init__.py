@@ -1,0 +1,1 @@
+"""The offline executor: batching, encoder forwards, decode ticks, read-back, results."""

@@ -1,0 +1,77 @@
+"""Requests → one padded batch on the model's device, prepared while the previous batch computes."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from oasr.executor.batching import MicroBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Collated:
+    """A micro-batch in device memory.
+
+    Attributes:
+        batch: the requests, row by row.
+        samples: (B, window) float32, zero-padded, on the device.
+        lengths: (B,) int64 valid samples, on the device.
+        ready: CUDA event behind the copies, None on a CPU.
+    """
+
+    batch: MicroBatch
+    samples: Tensor
+    lengths: Tensor
+    ready: torch.cuda.Event | None = None
+
+    def on_current_stream(self) -> Collated:
+        """Make the current stream wait for the copies, and keep their memory alive for it."""
+        if self.ready is not None:
+            stream = torch.cuda.current_stream(self.samples.device)
+            stream.wait_event(self.ready)
+            self.samples.record_stream(stream)
+            self.lengths.record_stream(stream)
+        return self
+
+
+class Collator:
+    """Pads and copies the next micro-batch on a thread of its own (and a stream, on a GPU)."""
+
+    def __init__(self, device: torch.device) -> None:
+        """One worker: batches are collated in the order they are submitted."""
+        self._device = device
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="oasr-collate")
+
+    def submit(self, batch: MicroBatch) -> Future[Collated]:
+        """Start collating `batch`."""
+        return self._pool.submit(self.collate, batch)
+
+    def collate(self, batch: MicroBatch) -> Collated:
+        """Collate `batch` now."""
+        rows = len(batch.requests)
+        pinned = self._stream is not None
+        host = torch.zeros((rows, batch.window_samples), dtype=torch.float32, pin_memory=pinned)
+        view = host.numpy()
+        for row, request in enumerate(batch.requests):
+            count = min(len(request.samples), batch.window_samples)
+            np.copyto(view[row, :count], request.samples[:count])
+        lengths = torch.tensor([len(r.samples) for r in batch.requests], dtype=torch.int64)
+        if self._stream is None:
+            return Collated(batch, host, lengths)
+        with torch.cuda.stream(self._stream):
+            samples = host.to(self._device, non_blocking=True)
+            device_lengths = lengths.pin_memory().to(self._device, non_blocking=True)
+            ready = torch.cuda.Event()
+            ready.record(self._stream)
+        # The pinned source must outlive the copy; the collate thread can afford to wait for it.
+        ready.synchronize()
+        return Collated(batch, samples, device_lengths, ready)
+
+    def close(self) -> None:
+        """Stop the worker thread."""
+        self._pool.shutdown(wait=True, cancel_futures=True)

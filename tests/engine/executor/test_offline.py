@@ -1,0 +1,170 @@
+import random
+
+import pytest
+import torch
+from helpers.fake_models import FakeCtc, FakeModel, ar_strategy_class, expected_tokens, request
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oasr.config import EngineConfig
+from oasr.decode.incremental import ArOptions
+from oasr.decode.strategy import NoOptions
+from oasr.executor.offline import OfflineExecutor
+
+
+def make(family="ar", model=None, strategy_options=None, **config):
+    config = EngineConfig(**{"max_batch_size": 4, **config})
+    model = model or FakeModel()
+    if family == "ar":
+        strategy = ar_strategy_class()(model, strategy_options or ArOptions(), config)
+    else:
+        strategy = FakeCtc(model, NoOptions(), config)
+    return OfflineExecutor(model, strategy, config)
+
+
+def drain(executor, requests=()):
+    waiting, outcomes = list(requests), []
+    while waiting or executor.has_work:
+        while waiting and executor.wants_more:
+            executor.add(waiting.pop(0))
+        outcomes += executor.step()
+    executor.close()
+    return outcomes
+
+
+def texts(outcomes):
+    return {o.request.key: o.hypotheses[0].tokens if o.error is None else o.error.stage for o in outcomes}
+
+
+@given(
+    numbers=st.lists(st.integers(1, 990), min_size=1, max_size=40, unique=True),
+    batch=st.sampled_from([1, 3, 7]),
+    merge=st.booleans(),
+    steps=st.sampled_from([1, 2, 32]),
+    slots=st.sampled_from([None, 1, 5]),
+)
+@settings(max_examples=40, deadline=None)
+def test_every_request_comes_out_once_as_itself(numbers, batch, merge, steps, slots):
+    executor = make(
+        strategy_options=ArOptions(merge_groups=merge),
+        max_batch_size=batch,
+        decode_steps_per_tick=steps,
+        max_decode_slots=slots,
+    )
+    outcomes = drain(executor, [request(n, 10 + n % 90) for n in numbers])
+    assert len(outcomes) == len(numbers)
+    assert texts(outcomes) == {n: expected_tokens(n) for n in numbers}
+
+
+def test_slots_bound_the_rows_that_decode_together():
+    executor = make(max_batch_size=4, max_decode_slots=6)
+    drain(executor, [request(n) for n in range(6, 600, 7)])
+    assert max(executor.model.decoder.widths) <= 6
+
+
+def test_groups_merge_so_that_steps_carry_more_rows():
+    merged, apart = make(), make(strategy_options=ArOptions(merge_groups=False))
+    for executor in (merged, apart):
+        drain(executor, [request(n) for n in range(6, 400, 7)])
+    assert len(merged.model.decoder.widths) < len(apart.model.decoder.widths)
+
+
+def test_token_budget_ends_a_row_with_length():
+    outcomes = drain(make(), [request(6, max_new_tokens=2), request(13)])
+    reasons = {o.request.key: (o.hypotheses[0].tokens, o.hypotheses[0].finish_reason) for o in outcomes}
+    assert reasons == {6: ((6, 7), "length"), 13: (expected_tokens(13), "stop")}
+
+
+def test_one_shot_family_collects_behind_the_next_forward():
+    executor = make("ctc")
+    outcomes = drain(executor, [request(n) for n in range(1, 13)])
+    assert texts(outcomes) == {n: (n,) for n in range(1, 13)}
+    assert executor.strategy.log == ["launch 4", "launch 4", "collect 4", "launch 4", "collect 4", "collect 4"]
+
+
+def test_one_shot_family_that_declines_is_decoded_synchronously():
+    executor = make("ctc")
+    executor.strategy.asynchronous = False
+    assert texts(drain(executor, [request(n) for n in range(1, 9)])) == {n: (n,) for n in range(1, 9)}
+    assert executor.strategy.log == ["sync", "sync"]
+
+
+def test_a_batch_that_asks_for_word_timings_decodes_synchronously():
+    executor = make("ctc")
+    drain(executor, [request(n, word_timestamps=n == 3) for n in range(1, 9)])
+    assert sorted(executor.strategy.log) == ["collect 4", "launch 4", "sync"]
+
+
+@pytest.mark.parametrize("family", ["ar", "ctc"])
+def test_the_guilty_row_fails_alone(family):
+    model = FakeModel()
+    model.poison = {20: ValueError("bad row")}
+    outcomes = drain(make(family, model), [request(n) for n in range(15, 27)])
+    got = texts(outcomes)
+    assert got.pop(20) == "decode"
+    assert got == {n: (expected_tokens(n) if family == "ar" else (n,)) for n in range(15, 27) if n != 20}
+    (guilty,) = [o for o in outcomes if o.error]
+    assert "bad row" in str(guilty.error)
+
+
+def test_a_failure_in_a_decoder_step_costs_only_its_row():
+    model = FakeModel()
+    model.step_error = (20, RuntimeError("step broke"))
+    got = texts(drain(make(model=model), [request(n) for n in range(13, 27)]))
+    assert got.pop(20) == "decode"
+    assert got == {n: expected_tokens(n) for n in range(13, 27) if n != 20}
+
+
+@pytest.mark.parametrize("family", ["ar", "ctc"])
+@pytest.mark.parametrize("fits", [1, 2, 3])
+def test_out_of_memory_halves_the_batch_until_it_fits(family, fits):
+    model = FakeModel()
+    model.max_rows = fits
+    executor = make(family, model, max_batch_size=8)
+    outcomes = drain(executor, [request(n) for n in range(1, 17)])
+    assert all(o.error is None for o in outcomes)
+    assert len(texts(outcomes)) == 16
+    assert executor.counters.oom_splits >= 2
+
+
+def test_out_of_memory_with_one_row_is_an_error_row():
+    model = FakeModel()
+    model.poison = {5: torch.OutOfMemoryError("CUDA out of memory")}
+    outcomes = drain(make(model=model), [request(n) for n in range(1, 9)])
+    got = texts(outcomes)
+    assert got[5] == "decode" and sum(v == "decode" for v in got.values()) == 1
+    assert "out of memory" in next(str(o.error) for o in outcomes if o.error)
+
+
+def test_order_and_batch_size_do_not_change_a_result():
+    numbers = list(range(1, 60))
+    reference = None
+    for seed, batch in ((0, 1), (1, 7), (2, 16)):
+        random.Random(seed).shuffle(numbers)
+        got = texts(drain(make(max_batch_size=batch), [request(n, 10 + n) for n in numbers]))
+        reference = reference or got
+        assert got == reference
+
+
+def test_rows_of_different_windows_never_share_a_batch():
+    model = FakeModel(window=None)
+    executor = make(model=model, max_batch_size=8)
+    drain(executor, [request(n, 30 if n % 2 else 60) for n in range(1, 17)])
+    assert executor.counters.padded_samples == executor.counters.useful_samples
+
+
+def test_the_decoder_cache_budget_bounds_the_rows_in_flight():
+    executor = make(max_batch_size=4, decode_kv_budget_gib=3.0)
+    executor.strategy.row_bytes = lambda window: 2**30
+    drain(executor, [request(n) for n in range(6, 300, 7)])
+    assert max(executor.model.decoder.widths) <= 3
+
+
+def test_dropping_a_list_leaves_the_executor_usable():
+    executor = make()
+    for n in range(6, 40):
+        if executor.wants_more:
+            executor.add(request(n))
+    executor.step()
+    executor.drop_all()
+    assert not executor.has_work
+    assert texts(drain(executor, [request(13)])) == {13: expected_tokens(13)}
