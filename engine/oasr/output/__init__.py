@@ -1,0 +1,1 @@
+"""Results on disk: rows, file names, formats, and the folder that survives a kill."""

@@ -1,0 +1,244 @@
+"""The output folder of one run: nothing lost at a kill, nothing of anybody else's touched.
+
+    with RunFolder.open(path, resume=True, formats=["txt"]) as folder:
+        for utterance in utterances:
+            if utterance.id in folder.done_ids:
+                folder.note_done((utterance.index, utterance.part), utterance.id)
+            else:
+                folder.append((utterance.index, utterance.part), utterance.id, row, output)
+        folder.finish()
+
+While the run works, `results.jsonl` grows by one whole line a row, in the order in which rows finish.
+`finish` puts it in manifest order. A run killed in between loses the rows in flight and no other.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from oasr.errors import OutputError
+from oasr.output.append_file import AppendFile
+from oasr.output.folder_checks import check_folder, check_protected, clear_temporary, not_empty
+from oasr.output.jsonl import encode_line
+from oasr.output.name_book import NameBook
+from oasr.output.results_file import RESULTS_NAME, atomic_file, read_results, rewrite_in_order
+from oasr.output.writers import Writer, build_writers, render
+from oasr.types import RequestOutput
+
+
+class RunFolder:
+    """An open output folder. One thread at a time may use it; a second run is locked out until `close`."""
+
+    def __init__(self, path: Path, writers: Mapping[str, Writer]) -> None:
+        """Use `RunFolder.open`, which checks the folder first."""
+        self.path = path
+        self._utterance_writers = {n: w for n, w in writers.items() if w.scope == "utterance"}
+        self._run_writers = {n: w for n, w in writers.items() if w.scope == "run" and n != "jsonl"}
+        self._log = AppendFile(path / RESULTS_NAME)
+        self._names = NameBook(path)
+        self._stored: dict[str, int] = {}
+        self._indexes, self._parts, self._offsets = array("q"), array("q"), array("q")
+        self._ordered = self._finished = False
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+        formats: Iterable[str] = (),
+        protected_paths: Iterable[str | os.PathLike[str]] = (),
+    ) -> RunFolder:
+        """Check the folder, create it, lock it, and read what an earlier run left. Do this before any work.
+
+        Args:
+            path: the folder; created with its parents.
+            resume: go on where results.jsonl ends.
+            overwrite: remove what oasr wrote there before; other files stay.
+            formats: names of `WRITERS`; `jsonl` is always written.
+            protected_paths: the manifest and the inputs, which no output may replace.
+
+        Raises:
+            OptionsError: both flags, or an unknown format.
+            OutputError: the folder cannot be used, with the reason and what to do.
+        """
+        writers = build_writers(formats)
+        folder = Path(path)
+        check_protected(folder, [w.suffix for w in writers.values() if w.scope == "run"], protected_paths)
+        check_folder(folder, resume=resume, overwrite=overwrite)
+        with _explained(folder, "cannot be used for output"):
+            folder.mkdir(parents=True, exist_ok=True)
+            run = cls(folder, writers)
+            try:
+                run._begin(resume, overwrite)
+            except BaseException:
+                run.close()
+                raise
+        return run
+
+    def _begin(self, resume: bool, overwrite: bool) -> None:
+        clear_temporary(self.path)
+        if overwrite:
+            self._names.remove_files()
+            self._log.truncate(0)
+        elif resume:
+            self._log.drop_half_line()
+            self._read_stored()
+        elif self._log.size:  # another run began here since the check
+            raise not_empty(self.path)
+        for writer in self._run_writers.values():
+            self._names.reserve(writer.suffix)
+
+    def _read_stored(self) -> None:
+        for number, (offset, utterance_id, row) in enumerate(read_results(self._log.path), 1):
+            if utterance_id in self._stored:
+                first = list(self._stored).index(utterance_id) + 1
+                raise OutputError(
+                    f"{self._log.path}: rows {first} and {number} both have the id {utterance_id!r}; "
+                    "remove one of them, or start over with --overwrite"
+                )
+            self._stored[utterance_id] = offset
+            self._write_files(utterance_id, row, None)
+
+    @property
+    def done_ids(self) -> Collection[str]:
+        """Ids that results.jsonl held when the folder was opened (failures too); fast `in`."""
+        return self._stored.keys()
+
+    @property
+    def results_path(self) -> Path:
+        """Where results.jsonl is."""
+        return self._log.path
+
+    def append(
+        self,
+        position: tuple[int, int],
+        utterance_id: str,
+        row: Mapping[str, Any],
+        output: RequestOutput | None,
+    ) -> None:
+        """Write one result for good: its files, then its row. When this returns, a kill cannot lose it.
+
+        Args:
+            position: (index, part) of the utterance, which fixes its place in the finished file.
+            utterance_id: names the files of the row.
+            row: what `result_row` or `failure_row` made.
+            output: the engine's result; None for a failure before the engine.
+
+        Raises:
+            OutputError: disk full, folder gone, …; says what is saved. The file stays valid.
+        """
+        if self._ordered:
+            raise OutputError(
+                f"{self._log.path}: finished already; open the folder again with --resume to add rows"
+            )
+        line = encode_line(row)
+        with _explained(self.path, self._saved()):
+            if not self._log.in_place:
+                raise OutputError(
+                    f"{self._log.path}: it was removed or replaced while the run was writing it, and "
+                    f"{len(self._offsets)} rows with it; choose a folder that nothing else cleans up"
+                )
+            self._write_files(utterance_id, row, output)
+            self._place(position, self._log.append(line))
+
+    def note_done(self, position: tuple[int, int], utterance_id: str) -> None:
+        """Tell the place of a row in `done_ids`, so that `finish` can put it there.
+
+        Raises:
+            KeyError: the id is not in `done_ids`.
+        """
+        self._place(position, self._stored[utterance_id])
+
+    def finish(self) -> None:
+        """Put results.jsonl in manifest order and write the formats that hold the whole list.
+
+        Rows of an earlier run that `note_done` never named (their manifest rows are gone) are kept, last.
+
+        Raises:
+            OutputError: it cannot be written; the rows are all saved, in the order they finished.
+        """
+        if self._finished:
+            return
+        with _explained(self.path, f"{self._saved()}, not yet in manifest order"):
+            self._put_in_order()
+        with _explained(self.path, self._saved()):
+            for name, writer in self._run_writers.items():
+                with atomic_file(self.path / writer.suffix) as target:
+                    for row in self.rows():
+                        target.write(render(name, writer, row, None))
+        self._finished = True
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The rows written so far, read back one by one; in manifest order after `finish`."""
+        for _, _, row in read_results(self._log.path):
+            yield row
+
+    def close(self) -> None:
+        """Let go of the folder. Without `finish` its rows stay as they are, ready for `resume`."""
+        self._log.close()
+        self._names.close()
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write_files(self, utterance_id: str, row: Mapping[str, Any], output: RequestOutput | None) -> None:
+        """The files of one transcribed row; without `output`, only those that are not there."""
+        if not self._utterance_writers or "error" in row:
+            return
+        paths = self._names.claim(utterance_id, [w.suffix for w in self._utterance_writers.values()])
+        for (name, writer), path in zip(self._utterance_writers.items(), paths, strict=True):
+            if output is None and path.exists():
+                continue
+            with atomic_file(path, durable=False) as target:
+                target.write(render(name, writer, row, output))
+
+    def _put_in_order(self) -> None:
+        if self._ordered:
+            return
+        if not self._log.in_place:
+            raise OutputError(f"{self._log.path}: it was removed or replaced while the run was writing it")
+        order = self._order()
+        if any(a > b for a, b in pairwise(order)):
+            rewrite_in_order(self._log, order)
+        self._ordered = True
+
+    def _place(self, position: tuple[int, int], offset: int) -> None:
+        self._indexes.append(position[0])
+        self._parts.append(position[1])
+        self._offsets.append(offset)
+
+    def _order(self) -> Sequence[int]:
+        """Offsets of all rows in manifest order."""
+        places = sorted(
+            range(len(self._offsets)), key=lambda i: (self._indexes[i], self._parts[i], self._offsets[i])
+        )
+        order = array("q", (self._offsets[i] for i in places))
+        if self._stored:
+            known = set(order)
+            order.extend(offset for offset in self._stored.values() if offset not in known)
+        return order
+
+    def _saved(self) -> str:
+        return (
+            f"results could not be written ({len(self._offsets)} rows are saved; --resume goes on from there)"
+        )
+
+
+@contextmanager
+def _explained(folder: Path, what: str) -> Iterator[None]:
+    """Turn an OSError into an OutputError that says where, why and what is safe."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{folder}: {error.strerror or error}: {what}") from error
