@@ -11,7 +11,6 @@ cut into windows) → `executor.offline` (batches, encoder, decode family) → `
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import TracebackType
@@ -19,19 +18,26 @@ from typing import Any
 
 import torch
 
-from oasr.audio.loader import AudioLoader, LoadedRow, LoaderSettings, load_waveform
-from oasr.audio.segment import plan_windows
+from oasr.admission import cut_windows, row_options
+from oasr.audio.loader import AudioLoader, LoadedRow, LoaderSettings
+from oasr.audio.segment import is_digital_silence
+from oasr.audio.waveform import read_waveforms
 from oasr.checkpoints import load_model
 from oasr.config import EngineConfig
 from oasr.decode.strategy import build_decode_strategy
 from oasr.errors import OptionsError, RequestError, RowError
 from oasr.executor.device import choose_device, choose_dtype
 from oasr.executor.offline import OfflineExecutor
+from oasr.executor.rescue import Outcome
 from oasr.executor.results import ResultAssembler, failure
 from oasr.inputs import utterance_of, utterances_of
-from oasr.types import DecodingOptions, Request, RequestOutput, RowFailure, Utterance, Waveform
+from oasr.types import DecodingOptions, Hypothesis, RequestOutput, RowFailure, Utterance, Waveform
 
 Row = Utterance | RowFailure
+MAX_EARLY = 32
+"""Rows that may end at admission before they are handed out."""
+Driven = tuple[int, Row, RequestOutput]
+"""Admission number, row, result."""
 
 
 class Engine:
@@ -61,8 +67,10 @@ class Engine:
         self.executor = OfflineExecutor(self.model, self.strategy, self.config)
         self._results = ResultAssembler(self.model.tokenizer)
         self._ready: list[tuple[int, RequestOutput]] = []
+        self._silent: list[Outcome] = []
         self._open_ids: dict[int, str] = {}
         self._admitted = 0
+        self._stopping = False
 
     # Driving everything -----------------------------------------------------------------------
 
@@ -76,34 +84,39 @@ class Engine:
                 integer array (frames,) or (frames, channels). A generator is read lazily.
             options: decoding options of every item (a mapping names DecodingOptions fields).
         """
-        waiting: dict[int, RequestOutput] = {}
-        upcoming = self._admitted
-        for key, _, output in self._drive(utterances_of(items), options, None):
-            waiting[key] = output
-            while upcoming in waiting:
-                yield waiting.pop(upcoming)
-                upcoming += 1
+        for _, output in self.stream(utterances_of(items), options, in_order=True):
+            yield output
 
     def stream(
         self,
         rows: Iterable[Row],
         options: DecodingOptions | Mapping[str, Any] | None = None,
         settings: LoaderSettings | None = None,
+        in_order: bool = False,
     ) -> Iterator[tuple[Row, RequestOutput]]:
-        """Transcribe `rows` and yield (row, result) pairs as they finish, in any order.
+        """Transcribe `rows` and yield (row, result) pairs as they finish, or in the order of `rows`.
 
         A row that fails, here or before, is yielded too: nothing is lost. `settings` sets the
-        channel policy and the read-ahead; its sample rate is replaced by the model's.
+        channel policy and the read-ahead; its sample rate is replaced by the model's. With
+        `in_order`, finished rows wait for those before them, at most the look-ahead window of them.
         """
-        for _, row, output in self._drive(rows, options, settings):
+        first, driven = self._admitted, self._drive(rows, options, settings)
+        for _, row, output in _sorted_by_key(driven, first) if in_order else driven:
             yield row, output
+
+    def stop(self) -> None:
+        """Let `stream` and `transcribe` end with the rows that are in flight; the others do not come out.
+
+        Only sets a flag, so that a signal handler or another thread may call it.
+        """
+        self._stopping = True
 
     def _drive(
         self,
         rows: Iterable[Row],
         options: DecodingOptions | Mapping[str, Any] | None,
         settings: LoaderSettings | None,
-    ) -> Iterator[tuple[int, Row, RequestOutput]]:
+    ) -> Iterator[Driven]:
         """The loop: fill the look-ahead window from the reader threads, tick, hand out what finished."""
         if self.has_work:
             raise OptionsError("this engine has requests in flight; finish them with run() before a new list")
@@ -114,17 +127,20 @@ class Engine:
             source, exhausted = iter(loader), False
             try:
                 while not exhausted or self.has_work:
-                    while not exhausted and self.executor.wants_more:
+                    if self._stopping:
+                        exhausted = True
+                        self.executor.drop_waiting()
+                    while not (exhausted or self._stopping) and self._hungry:
                         loaded = next(source, None)
                         exhausted = loaded is None
                         if loaded is not None:
-                            key = self._admit(loaded, base)
-                            open_rows[key] = (
-                                loaded.failure if loaded.failure is not None else loaded.utterance
-                            )
-                    for key, output in self._tick():
+                            open_rows[self._admit(loaded, base)] = _row_of(loaded)
+                    # Rows that need no decode go out before a tick, and do not cause one.
+                    early = self._early()
+                    for key, output in early or self._tick():
                         yield key, open_rows.pop(key), output
             finally:
+                self._stopping = False
                 self._drop_work()
 
     # Owning the loop --------------------------------------------------------------------------
@@ -142,12 +158,14 @@ class Engine:
             raise RequestError(row.message)
         if row.id in self._open_ids.values():
             raise OptionsError(f"request id {row.id!r} is being worked on already; give each item its own id")
-        chosen = _row_options(DecodingOptions.coerce(options), row)
+        chosen = row_options(DecodingOptions.coerce(options), row)
         self.strategy.validate_options(chosen)
-        waveform = load_waveform(row, LoaderSettings(sample_rate=self.sample_rate, workers=1))
+        parts = read_waveforms(row, self.sample_rate)
+        if len(parts) > 1:
+            raise RequestError(f"{row.id}: add_request takes one channel; give channel=0, 1, … or use stream")
         key = self._next_key()
         self._open_ids[key] = row.id
-        self._enqueue(key, row.id, waveform, chosen)
+        self._enqueue(key, row, parts[0][1], chosen)
         return row.id
 
     def step(self) -> list[RequestOutput]:
@@ -165,7 +183,12 @@ class Engine:
     @property
     def has_work(self) -> bool:
         """True until every admitted request has come out."""
-        return bool(self._ready) or self.executor.has_work
+        return bool(self._ready or self._silent) or self.executor.has_work
+
+    @property
+    def _hungry(self) -> bool:
+        """True while more rows should be read before finished ones are handed out."""
+        return self.executor.wants_more and len(self._ready) + len(self._silent) < MAX_EARLY
 
     @property
     def sample_rate(self) -> int:
@@ -189,63 +212,74 @@ class Engine:
     def _admit(self, loaded: LoadedRow, base: DecodingOptions) -> int:
         """Check a row's options and queue its windows; a refusal becomes its result."""
         key = self._next_key()
-        if loaded.failure is not None:
-            error = RowError(loaded.failure.message)
-            error.stage = loaded.failure.stage
-            self._ready.append((key, failure(loaded.failure.id, error)))
+        row, waveform = loaded.utterance, loaded.waveform
+        if row is None or waveform is None:
+            failed = loaded.failure
+            error = RowError(failed.message if failed else "the reader returned no audio")
+            error.stage = failed.stage if failed else "audio"
+            self._ready.append((key, failure(failed.id if failed else "", error)))
             return key
         try:
-            options = _row_options(base, loaded.utterance)
+            options = row_options(base, row)
             self.strategy.validate_options(options)
         except (RequestError, OptionsError) as refused:
-            self._ready.append((key, failure(loaded.utterance.id, RequestError(str(refused)))))
+            self._ready.append((key, failure(row.id, RequestError(str(refused)))))
             return key
-        self._enqueue(key, loaded.utterance.id, loaded.waveform, options)
+        self._enqueue(key, row, waveform, options)
         return key
 
-    def _enqueue(self, key: int, request_id: str, waveform: Waveform, options: DecodingOptions) -> None:
-        """Cut audio beyond the model's window at its quietest places and queue each window."""
-        limit = self.model.max_window_s
-        samples, rate = waveform.samples, waveform.sample_rate
-        windows = [(0, len(samples))] if limit is None else plan_windows(samples, rate, limit)
-        self._results.expect(key, len(windows), waveform.duration_s, waveform.warnings)
-        now = time.perf_counter()
-        for number, (start, end) in enumerate(windows):
-            self.executor.add(
-                Request(
-                    request_id,
-                    samples[start:end],
-                    rate,
-                    options=options,
-                    key=key,
-                    window=number,
-                    start_s=waveform.start_s + start / rate,
-                    admitted_at=now,
-                )
-            )
+    def _enqueue(self, key: int, row: Utterance, waveform: Waveform, options: DecodingOptions) -> None:
+        """Queue the windows of a row; digital silence is finished before it starts."""
+        requests = cut_windows(row, waveform, self.model.max_window_s, options, key)
+        self._results.expect(key, len(requests), waveform.duration_s, waveform.warnings)
+        for request in requests:
+            if is_digital_silence(request.samples):
+                self._silent.append(Outcome(request, (Hypothesis((), 0.0),)))
+            else:
+                self.executor.add(request)
 
     def _next_key(self) -> int:
         self._admitted += 1
         return self._admitted - 1
 
     def _tick(self) -> list[tuple[int, RequestOutput]]:
-        finished, self._ready = self._ready, []
-        for outcome in self.executor.step() if self.executor.has_work else ():
-            output = self._results.add(outcome)
-            if output is not None:
-                finished.append((outcome.request.key, output))
+        """One tick of the executor, behind whatever was finished before it."""
+        finished = self._early()
+        if self.executor.has_work:
+            finished += self._assemble(self.executor.step())
         return finished
+
+    def _early(self) -> list[tuple[int, RequestOutput]]:
+        """Rows that ended at admission: failures and digital silence."""
+        ready, silent = self._ready, self._silent
+        self._ready, self._silent = [], []
+        return ready + self._assemble(silent)
+
+    def _assemble(self, outcomes: list[Outcome]) -> list[tuple[int, RequestOutput]]:
+        pairs = [(outcome.request.key, self._results.add(outcome)) for outcome in outcomes]
+        return [(key, output) for key, output in pairs if output is not None]
 
     def _drop_work(self) -> None:
         """Forget what an abandoned list left behind, so that the engine can be used again."""
         self.executor.drop_all()
         self._results.clear()
         self._ready.clear()
+        self._silent.clear()
 
 
-def _row_options(base: DecodingOptions, row: Utterance) -> DecodingOptions:
-    """The run's options with what the row itself says about language, task and prompt."""
-    own = {
-        name: value for name in ("language", "task", "prompt") if (value := getattr(row, name)) is not None
-    }
-    return replace(base, **own) if own else base
+def _sorted_by_key(driven: Iterator[Driven], first: int) -> Iterator[Driven]:
+    """The same results in the order of their keys, which count up from `first`; gaps only at a stop."""
+    waiting: dict[int, Driven] = {}
+    for one in driven:
+        waiting[one[0]] = one
+        while first in waiting:
+            yield waiting.pop(first)
+            first += 1
+    yield from (waiting[key] for key in sorted(waiting))
+
+
+def _row_of(loaded: LoadedRow) -> Row:
+    row = loaded.failure or loaded.utterance
+    if row is None:
+        raise RuntimeError("the reader returned neither a row nor a failure")
+    return row

@@ -84,14 +84,12 @@ class Waveform:
         samples: (frames,) float32, nominally within [-1, 1].
         sample_rate: Hz.
         duration_s: seconds of the stretch in the original recording.
-        start_s: where the stretch starts in the original recording, in seconds.
         warnings: what the reader had to put up with (a truncated body, channels that cancel).
     """
 
     samples: np.ndarray
     sample_rate: int
     duration_s: float
-    start_s: float = 0.0
     warnings: tuple[str, ...] = ()
 
 

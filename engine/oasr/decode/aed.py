@@ -48,7 +48,9 @@ class AedOptions(ArOptions):
         0.6,
         doc="Empty text when P(no speech) exceeds this and the mean log-probability is low too.",
     )
-    no_speech_log_prob: float = option(-1.0, doc="Mean log-probability below which no_speech_threshold counts.")
+    no_speech_log_prob: float = option(
+        -1.0, doc="Mean log-probability below which no_speech_threshold counts."
+    )
 
 
 @register_decode_strategy("aed")
@@ -64,11 +66,11 @@ class AedDecodeStrategy(IncrementalArStrategy):
         super().__init__(*args, **kwargs)
         model = self.model
         self._end_ids = frozenset((model.eos_id,))
-        device = next(model.parameters()).device
-        self._suppress = torch.tensor(sorted(model.suppress_ids), dtype=torch.int64, device=device)
-        self._begin_suppress = torch.tensor(
-            sorted(model.begin_suppress_ids), dtype=torch.int64, device=device
-        )
+        self._suppress = self._ids(model.suppress_ids)
+        self._begin_suppress = self._ids(model.begin_suppress_ids)
+
+    def _ids(self, ids: Sequence[int]) -> Tensor:
+        return torch.tensor(sorted(ids), dtype=torch.int64, device=self.device)
 
     def validate_options(self, options: DecodingOptions, mode: str = "offline") -> None:
         """Also ask the checkpoint whether it knows the language and the task."""
@@ -116,37 +118,41 @@ class AedDecodeStrategy(IncrementalArStrategy):
 
     def prefill(self, encoder_out: EncoderOutput, requests: Sequence[Request]) -> Prefilled:
         """Build each row's prompt (language detected where not given) and run the decoder over it."""
+        model = self.model
         rows = [Row(request, limit=0) for request in requests]
-        self._detect_languages(encoder_out, rows)
-        prompts = [self.model.prompt_tokens(r.request.options, r.facts.get("language")) for r in rows]
+        self._settle_languages(encoder_out, rows)
+        prompts = [model.prompt_tokens(r.request.options, r.facts["language"]) for r in rows]
         longest = max(map(len, prompts))
         for row, prompt in zip(rows, prompts, strict=True):
             asked = row.request.options.max_new_tokens or self.config.max_new_tokens
-            row.limit = min(asked, self.config.max_new_tokens, self.model.max_positions - len(prompt))
-        device = encoder_out.hidden.device if encoder_out.hidden is not None else torch.device("cpu")
+            row.limit = min(asked, self.config.max_new_tokens, model.max_positions - len(prompt))
         # Left padding keeps the last prompt token of every row in the last column.
-        padded = [[0] * (longest - len(p)) + list(p) for p in prompts]
-        tokens = torch.tensor(padded, dtype=torch.int64, device=device)
-        lens = torch.tensor([len(p) for p in prompts], dtype=torch.int64, device=device)
+        padded = [[model.eos_id] * (longest - len(p)) + list(p) for p in prompts]
+        tokens = torch.tensor(padded, dtype=torch.int64, device=self.device)
+        lens = torch.tensor([len(p) for p in prompts], dtype=torch.int64)
         capacity = longest + max(row.limit for row in rows)
-        logits, state = self.model.decoder.prefill(tokens, encoder_out, capacity, lens)
+        # The SOT sequence has one length, so <|startoftranscript|> stands in one column.
+        probe = longest - (len(prompts[0]) - prompts[0].index(model.sot_id))
+        logits, after_sot, state = model.decoder.prefill_probed(tokens, encoder_out, capacity, lens, probe)
+        if model.no_speech_id is not None:
+            no_speech = after_sot.log_softmax(dim=-1)[:, model.no_speech_id].exp().tolist()
+            for row, probability in zip(rows, no_speech, strict=True):
+                row.facts["no_speech"] = probability
         return Prefilled(rows, state, logits)
 
-    def _detect_languages(self, encoder_out: EncoderOutput, rows: Sequence[Row]) -> None:
-        """One decoder step after <|startoftranscript|> for the rows that name no language."""
+    def _settle_languages(self, encoder_out: EncoderOutput, rows: Sequence[Row]) -> None:
+        """The language of each row: as asked, else detected by one step after <|startoftranscript|>."""
         model = self.model
         for row in rows:
-            row.facts["language"] = row.request.options.language
+            asked = row.request.options.language
+            row.facts["language"] = None if asked is None else model.validate_language(asked)
         unknown = [i for i, row in enumerate(rows) if row.facts["language"] is None]
         if not unknown or not model.is_multilingual:
             return
-        start = torch.full(
-            (len(unknown), 1), model.sot_id, dtype=torch.int64, device=encoder_out.hidden.device
-        )
+        start = torch.full((len(unknown), 1), model.sot_id, dtype=torch.int64, device=self.device)
         logits, _ = model.decoder.prefill(start, encoder_out.rows(torch.tensor(unknown)), 1)
         codes, ids = zip(*sorted(model.language_ids.items(), key=lambda item: item[1]), strict=True)
-        probs = logits[:, torch.tensor(ids, device=logits.device)].softmax(dim=-1)
-        best = probs.max(dim=-1)
+        best = logits[:, self._ids(ids)].softmax(dim=-1).max(dim=-1)
         for i, p, k in zip(unknown, best.values.tolist(), best.indices.tolist(), strict=True):
             rows[i].facts.update(language=codes[k], language_probability=p)
 
@@ -163,12 +169,20 @@ class AedDecodeStrategy(IncrementalArStrategy):
         return logits
 
     def hypothesis(self, row: Row) -> Hypothesis:
-        """The row's text tokens, with the language it was decoded in."""
+        """The row's text tokens and language; no tokens where the model itself heard no speech."""
+        tokens = () if self._silent(row) else tuple(row.tokens)
         return Hypothesis(
-            tuple(row.tokens),
+            tokens,
             row.score,
-            row.confidence,
+            row.confidence if tokens else None,
             row.finish_reason or "stop",
-            row.facts.get("language") or ("en" if not self.model.is_multilingual else None),
+            row.facts["language"] if self.model.is_multilingual else "en",
             row.facts.get("language_probability"),
         )
+
+    def _silent(self, row: Row) -> bool:
+        """Whisper's own rule for windows without speech: P(no speech) is high and the text is unlikely."""
+        limit = self.options.no_speech_threshold
+        if limit is None or row.facts.get("no_speech", 0.0) <= limit:
+            return False
+        return row.score / (len(row.tokens) + 1) < self.options.no_speech_log_prob

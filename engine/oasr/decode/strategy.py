@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
+import torch
+
 from oasr.decode.options import describe, resolve
 from oasr.errors import CapabilityError, OptionsError, RequestError
 from oasr.models.interfaces import AsrModel, EncoderOutput, require_capability
@@ -63,6 +65,11 @@ class DecodeStrategy:
         self.model: Any = model
         self.options = options
         self.config = config
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model sits."""
+        return next(self.model.parameters()).device
 
     # What the family can do under its present options -----------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
 import torch
@@ -74,11 +74,16 @@ class OfflineExecutor:
 
     def drop_all(self) -> None:
         """Forget every request that has not come out."""
-        if self._next is not None:
-            self._next.result()
-        self._next = self._next_batch = self._in_flight = None
+        self.drop_waiting()
+        self._in_flight = None
         self._suspects.clear()
         self.strategy.abort()
+
+    def drop_waiting(self) -> None:
+        """Forget the requests that have not reached the encoder."""
+        if self._next is not None:
+            wait([self._next])
+        self._next = self._next_batch = None
         while self._buffer.pop() is not None:
             pass
 

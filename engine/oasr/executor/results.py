@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from oasr.errors import RowError
 from oasr.executor.rescue import Outcome
-from oasr.tokenizers import Tokenizer
+from oasr.tokenizers.base import Tokenizer
 from oasr.types import Request, RequestOutput
 
 

@@ -17,6 +17,7 @@ CAPABILITIES: dict[str, tuple[str, ...]] = {
     "aed": (
         "encode_offline",
         "decoder.prefill",
+        "decoder.prefill_probed",
         "decoder.step",
         "decoder.select",
         "decoder.merge",
