@@ -1,0 +1,232 @@
+"""Utterance → samples, by trying real decoders: libsndfile first, then FFmpeg. Names are never trusted."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import IO, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from oasr.audio.arrays import ArrayStream
+from oasr.audio.ffmpeg import FfmpegStream
+from oasr.audio.sndfile import SndfileStream
+from oasr.audio.source import open_source
+from oasr.audio.streams import AudioStream, ReadCancelledError, UnreadableError
+from oasr.audio.stretch import SLACK_S, Stretch
+from oasr.errors import AudioError
+from oasr.types import Utterance
+
+_DECODERS: tuple[Callable[[IO[bytes]], AudioStream], ...] = (SndfileStream, FfmpegStream)
+
+
+class Sink(Protocol):
+    """Takes the blocks of one recording as they are decoded."""
+
+    def add(self, block: np.ndarray) -> None:
+        """Take (n, channels) float32 samples."""
+        ...
+
+
+S = TypeVar("S", bound=Sink)
+SinkFactory = Callable[[int, int], S]
+"""(sample_rate, channels) → Sink; called again when a second decoder is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[S]):
+    """What one decoder made of a stretch.
+
+    Attributes:
+        sink: what took the samples.
+        sample_rate: Hz of the recording.
+        frames: frames that were handed to the sink.
+        total_s: seconds that the container promises for the recording; None when it does not say.
+        stretch: the part that was asked for.
+        warnings: what had to be put up with.
+    """
+
+    sink: S
+    sample_rate: int
+    frames: int
+    total_s: float | None
+    stretch: Stretch
+    warnings: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """True when another decoder cannot do better."""
+        return self.frames > 0 and self.expected_s - self.frames / self.sample_rate <= SLACK_S
+
+    @property
+    def expected_s(self) -> float:
+        """Seconds of the stretch that should be there by the word of the container (0 = it gives none)."""
+        if self.total_s is None:
+            return 0.0
+        return min(self.total_s - self.stretch.offset, self.stretch.duration or math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedAudio:
+    """A stretch of a recording at its native rate.
+
+    Attributes:
+        samples: (frames, channels) float32, full scale 1.
+        sample_rate: Hz.
+        start_s: where the stretch starts in the recording.
+        warnings: what had to be put up with.
+    """
+
+    samples: np.ndarray
+    sample_rate: int
+    start_s: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds of audio."""
+        return len(self.samples) / self.sample_rate
+
+
+class _Collect:
+    def __init__(self, sample_rate: int, channels: int) -> None:
+        self.blocks: list[np.ndarray] = []
+
+    def add(self, block: np.ndarray) -> None:
+        self.blocks.append(block)
+
+
+def read_audio(
+    utterance: Utterance, *, allow_pipes: bool = False, cancel: threading.Event | None = None
+) -> DecodedAudio:
+    """The samples of `utterance` (offset and duration applied) at the native rate, all channels.
+
+    Raises:
+        AudioError: it cannot be read; the message names the file, what was expected and what was found.
+        ReadCancelledError: `cancel` was set meanwhile.
+    """
+    reading = decode(utterance, _Collect, allow_pipes=allow_pipes, cancel=cancel)
+    samples = np.concatenate(reading.sink.blocks)
+    return DecodedAudio(samples, reading.sample_rate, utterance.offset, reading.warnings)
+
+
+def decode(
+    utterance: Utterance,
+    open_sink: SinkFactory[S],
+    *,
+    allow_pipes: bool = False,
+    cancel: threading.Event | None = None,
+) -> Reading[S]:
+    """Feed the samples of `utterance` to a sink, block by block, and say how it went.
+
+    Raises:
+        AudioError, ReadCancelledError: as `read_audio`.
+    """
+    try:
+        stretch = Stretch.of(utterance)
+        if utterance.samples is not None:
+            reading = _drain(ArrayStream(utterance), stretch, open_sink, cancel)
+        else:
+            with open_source(utterance, allow_pipes, cancel) as file:
+                reading = _best(file, stretch, open_sink, cancel)
+        return _judged(reading)
+    except AudioError as error:
+        where = utterance.audio or ("command" if utterance.command else "samples")
+        raise AudioError(f"{where}: {error}") from None
+
+
+def _best(
+    file: IO[bytes], stretch: Stretch, open_sink: SinkFactory[S], cancel: threading.Event | None
+) -> Reading[S]:
+    """The first complete reading, else the one with the most samples."""
+    best: Reading[S] | None = None
+    reason = ""
+    for open_stream in _DECODERS:
+        file.seek(0)
+        try:
+            stream = open_stream(file)
+        except UnreadableError as error:
+            reason = str(error)
+            continue
+        try:
+            reading = _drain(stream, stretch, open_sink, cancel)
+        finally:
+            stream.close()
+        if best is not None and reading.total_s is None:
+            reading = replace(reading, total_s=best.total_s)
+        if reading.complete:
+            return reading
+        if best is None or reading.frames > best.frames:
+            best = reading
+    if best is None:
+        raise AudioError(f"not a recording that can be decoded: {reason}; {_found(file)}")
+    return best
+
+
+def _drain(
+    stream: AudioStream, stretch: Stretch, open_sink: SinkFactory[S], cancel: threading.Event | None
+) -> Reading[S]:
+    """Run the stretch of one decoder into a new sink."""
+    rate = stream.sample_rate
+    first, last = stretch.frames(rate)
+    sink, check, frames = open_sink(rate, stream.channels), _FiniteCheck(), 0
+    for block in stream.blocks(first, last):
+        if cancel is not None and cancel.is_set():
+            raise ReadCancelledError
+        check.add(block, frames)
+        sink.add(block)
+        frames += len(block)
+    check.judge(stretch.offset, rate)
+    total_s = None if stream.total is None else stream.total / rate
+    return Reading(sink, rate, frames, total_s, stretch, tuple(stream.warnings))
+
+
+def _judged(reading: Reading[S]) -> Reading[S]:
+    """`reading` with the warnings about its length; AudioError when there is nothing in it."""
+    if not reading.frames:
+        damage = f" ({'; '.join(reading.warnings)})" if reading.warnings else ""
+        raise AudioError(reading.stretch.absent(reading.total_s) + damage)
+    warnings = list(reading.warnings)
+    if not reading.complete:
+        have_s = reading.frames / reading.sample_rate
+        warnings.append(
+            f"truncated or damaged: {have_s:.2f} s of {reading.expected_s:.2f} s could be decoded"
+        )
+    else:
+        shortage = reading.stretch.shortage(reading.sample_rate, reading.frames)
+        warnings += [shortage] if shortage else []
+    return replace(reading, warnings=tuple(warnings))
+
+
+class _FiniteCheck:
+    """Counts NaN and infinite samples; one of them would spoil every feature of its window."""
+
+    def __init__(self) -> None:
+        self._count, self._first = 0, 0
+
+    def add(self, block: np.ndarray, position: int) -> None:
+        good = np.isfinite(block)
+        if good.all():
+            return
+        if not self._count:
+            self._first = position + int(np.argmin(good.all(axis=1)))
+        self._count += int(good.size - np.count_nonzero(good))
+
+    def judge(self, offset: float, sample_rate: int) -> None:
+        if self._count:
+            at = offset + self._first / sample_rate
+            raise AudioError(f"{self._count} samples are NaN or infinite, the first at {at:.4f} s")
+
+
+def _found(file: IO[bytes]) -> str:
+    """What the file starts with, for a message."""
+    file.seek(0)
+    head = file.read(32) or b""
+    if not head:
+        return "the file has 0 bytes"
+    text = head.decode("utf-8", errors="replace")
+    if text.isprintable() or all(c.isprintable() or c.isspace() for c in text):
+        return f"it starts with the text {text.strip()!r}"
+    return f"it starts with the bytes {head[:12].hex(' ')}"

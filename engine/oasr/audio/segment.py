@@ -1,0 +1,56 @@
+"""Cutting audio that is longer than a model's window. A voice-activity detector is another WindowPlanner."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from oasr.errors import OptionsError
+from oasr.native import extension
+
+HALF_STEP_16_BIT = 0.5 / 32768
+
+
+class WindowPlanner(Protocol):
+    """Decides which sample ranges of a long recording are decoded as rows of their own."""
+
+    def __call__(self, samples: np.ndarray, sample_rate: int, max_window_s: float) -> list[tuple[int, int]]:
+        """Half-open ranges of samples, in order, each at most `max_window_s` long."""
+        ...
+
+
+def plan_windows(samples: np.ndarray, sample_rate: int, max_window_s: float) -> list[tuple[int, int]]:
+    """Ranges that cover `samples` exactly once, cut where the speaker pauses.
+
+    The rule is written down in include/oasr/segmentation.h.
+
+    Args:
+        samples: (frames,) float32, full scale 1.
+        sample_rate: Hz.
+        max_window_s: longest window in seconds; audio that fits gives one range, empty audio none.
+
+    Returns:
+        Contiguous half-open ranges. A cut falls into the middle of the longest quiet run in the last third
+        of a window (ties: the earlier run); the last two windows share what is left, so none is shorter
+        than a quarter of the limit.
+
+    Raises:
+        OptionsError: a window shorter than one sample.
+        OasrError: the compiled extension is missing.
+    """
+    limit = max_window_s * sample_rate
+    if not limit >= 1:
+        raise OptionsError(
+            f"max_window_s: expected at least one sample at {sample_rate} Hz, got {max_window_s!r} s"
+        )
+    return extension().segmentation.plan_windows(samples, sample_rate, int(min(limit, len(samples) + 1)))
+
+
+def is_digital_silence(samples: np.ndarray) -> bool:
+    """True when no sample of (frames,) float32 `samples` reaches half a step of 16-bit audio.
+
+    Nothing can be heard in such a window, and models trained on speech tend to write something
+    for it all the same; it is not decoded.
+    """
+    return not bool((np.abs(samples) >= HALF_STEP_16_BIT).any())

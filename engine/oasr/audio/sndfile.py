@@ -1,0 +1,92 @@
+"""WAV, FLAC, Ogg, AIFF and whatever else libsndfile knows, by content.
+
+MP3 is left to FFmpeg: the decoder inside libsndfile writes its complaints to standard error, which belongs
+to the command line, and gives up a damaged file at the first bad frame.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from io import FileIO
+from typing import IO
+
+import numpy as np
+import soundfile
+
+from oasr.audio.streams import BLOCK_FRAMES, UnreadableError
+
+_SIZE_LINE = re.compile(
+    r"^\s*(?:data|SSND|Data Size|Riff size|riff)\s*:\s*(\d+) \(should be (\d+)\)", re.MULTILINE
+)
+"""How libsndfile's log states a body (in RF64 and W64: a file) that is smaller than its header promises."""
+_NO_OGG_END = "lacks an end-of-stream bit"
+_STREAMED = 0x7FFF0000
+"""Writers into a pipe cannot know the size and put the greatest one they dare into the header."""
+_UNKNOWN = 1 << 62
+
+
+class SndfileStream:
+    """AudioStream over libsndfile."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        """Open `file`; UnreadableError when libsndfile does not recognise it."""
+        if _is_mpeg(file):
+            raise UnreadableError("libsndfile: MPEG audio")
+        # A bare descriptor has no name, so that no format is guessed from one, and is read without Python.
+        handle = file.fileno() if isinstance(file, FileIO) else file
+        try:
+            self._file = soundfile.SoundFile(handle, closefd=False)
+        except Exception as error:
+            raise UnreadableError(f"libsndfile: {error}") from None
+        if self._file.subtype.startswith("MPEG"):
+            self._file.close()
+            raise UnreadableError("libsndfile: MPEG audio")
+        self.sample_rate = int(self._file.samplerate)
+        self.channels = int(self._file.channels)
+        self.total = self._file.frames if self._file.frames < _UNKNOWN else None
+        self.warnings = _cut_short(self._file.extra_info)
+
+    def blocks(self, first: int, last: int | None) -> Iterator[np.ndarray]:
+        """See AudioStream; seeking is exact in every format of libsndfile."""
+        if self.total is not None and first >= self.total:
+            return
+        left = last - first if last is not None else _UNKNOWN
+        try:
+            if first:
+                self._file.seek(first)
+            while left > 0:
+                wanted = min(left, BLOCK_FRAMES)
+                block = self._file.read(wanted, dtype="float32", always_2d=True)
+                left -= len(block)
+                if len(block):
+                    yield block
+                # A short block is the end. Behind a hole in an Ogg stream another read would repeat samples.
+                if len(block) < wanted:
+                    return
+        except (soundfile.SoundFileError, RuntimeError, OSError, ValueError) as error:
+            self.warnings.append(f"decoding stopped early: {str(error).strip()}")
+
+    def close(self) -> None:
+        """Free the decoder."""
+        self._file.close()
+
+
+def _is_mpeg(file: IO[bytes]) -> bool:
+    """Whether the first bytes are an ID3 tag or the sync word of an MPEG audio frame."""
+    head = file.read(3)
+    file.seek(0)
+    return head == b"ID3" or (len(head) == 3 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0)
+
+
+def _cut_short(log: str) -> list[str]:
+    """A warning when libsndfile's parse log says that the file ends too early."""
+    if _NO_OGG_END in log:
+        return ["truncated: the Ogg stream has no end mark"]
+    match = _SIZE_LINE.search(log)
+    if match is None:
+        return []
+    promised, found = int(match[1]), int(match[2])
+    if promised >= _STREAMED or promised <= found:
+        return []
+    return [f"truncated: the header promises {promised} bytes, the file holds {found}"]

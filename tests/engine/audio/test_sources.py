@@ -1,0 +1,104 @@
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.audio_files import pcm16, sweep, wav_bytes
+from oasr.audio.decode import read_audio
+from oasr.errors import AudioError
+from oasr.types import Utterance
+
+
+def written(path, content):
+    path.write_bytes(content)
+    return path
+
+
+def test_names_that_are_no_utf8(tmp_path):
+    path = written(Path(tmp_path, os.fsdecode(b"caf\xe9 \xff.wav")), wav_bytes(pcm16(sweep(0.1))))
+    assert len(read_audio(Utterance("u", str(path))).samples) == 1600
+
+
+def test_a_named_pipe_is_read_to_its_end(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    content = wav_bytes(pcm16(sweep(1.0)), size=0xFFFFFFFF)
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+    assert len(read_audio(Utterance("u", str(tmp_path / "pipe"))).samples) == 16000
+    writer.join()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale"),
+    [("float32", 1), ("float64", 1), ("float16", 1), ("int16", 32767), ("int32", 2**31 - 128)],
+)
+def test_samples_in_memory(dtype, scale):
+    source = sweep(0.5, channels=2).astype(np.float64)
+    samples = (source * scale).astype(dtype)
+    audio = read_audio(Utterance("u", samples=samples, sample_rate=16000, offset=0.25))
+    np.testing.assert_allclose(audio.samples, source[4000:], atol=1e-3)
+    assert audio.samples.dtype == np.float32
+    mono = read_audio(Utterance("u", samples=samples[:, 0], sample_rate=16000))
+    np.testing.assert_allclose(mono.samples[:, 0], source[:, 0], atol=1e-3)
+
+
+def test_unsigned_bytes_in_memory_are_centred():
+    samples = np.array([0, 128, 255], np.uint8)
+    audio = read_audio(Utterance("u", samples=samples, sample_rate=8000))
+    np.testing.assert_allclose(audio.samples[:, 0], [-1.0, 0.0, 127 / 128])
+
+
+def test_the_array_of_the_caller_is_left_alone():
+    samples = sweep(0.1)[:, 0]
+    before = samples.copy()
+    read_audio(Utterance("u", samples=samples, sample_rate=8000)).samples[:] = 9
+    np.testing.assert_array_equal(samples, before)
+
+
+@pytest.mark.parametrize(
+    ("samples", "rate", "word"),
+    [
+        (np.zeros(10, np.float32), None, "sample_rate"),
+        (np.zeros(10, np.float32), 0, "sample_rate"),
+        (np.zeros(10, np.float32), 16000.5, "sample_rate"),
+        (np.zeros(10, complex), 16000, "complex"),
+        (np.zeros(10, bool), 16000, "bool"),
+        (np.zeros((2, 16000), np.float32), 16000, "(2, 16000)"),
+        (np.zeros((1, 2, 3), np.float32), 16000, "(1, 2, 3)"),
+        (np.float32(1), 16000, "()"),
+        (np.zeros(0, np.float32), 16000, "no samples"),
+        (np.zeros((10, 0), np.float32), 16000, "(10, 0)"),
+        (np.array([0, np.nan], np.float32), 16000, "NaN"),
+    ],
+)
+def test_arrays_that_cannot_be_used(samples, rate, word):
+    with pytest.raises(AudioError) as caught:
+        read_audio(Utterance("u", samples=samples, sample_rate=rate))
+    assert word in str(caught.value)
+
+
+# Commands -------------------------------------------------------------------------------------------
+
+
+def test_a_command_runs_with_consent_only(tmp_path):
+    path = written(tmp_path / "x.wav", wav_bytes(pcm16(sweep(1.0))))
+    utterance = Utterance("u", command=f"cat '{path}' | cat", offset=0.5)
+    with pytest.raises(AudioError, match="--allow-pipes"):
+        read_audio(utterance)
+    assert len(read_audio(utterance, allow_pipes=True).samples) == 8000
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("echo 'bad input file' >&2; exit 7", ("exit status 7", "bad input file")),
+        ("no-such-program-anywhere", ("exit status 127", "no-such-program-anywhere")),
+        ("true", ("0 bytes",)),
+        ("echo hello", ("not a recording", "hello")),
+    ],
+)
+def test_commands_that_fail(command, words):
+    with pytest.raises(AudioError) as caught:
+        read_audio(Utterance("u", command=command), allow_pipes=True)
+    assert all(word in str(caught.value) for word in words)
