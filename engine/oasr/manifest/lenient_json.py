@@ -1,0 +1,94 @@
+"""Lines that strict JSON refuses: what can be saved of them, and what is wrong, in plain words."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+from oasr.manifest import dialect
+
+REPLACEMENT = "\ufffd"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def read(line: bytes) -> tuple[dict[str, Any], str | None]:
+    """(keys, problem) of a line; the keys are such that JSON in UTF-8 can carry them.
+
+    Python's json module writes NaN, Infinity and lone surrogates, which the results cannot
+    carry. Under a key that means nothing here they become null and U+FFFD, and there is no
+    problem; under one of ours they fail the row.
+    """
+    problem = None
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        problem = (
+            f"expected UTF-8, found byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line"
+        )
+        text = line.decode(errors="replace")
+    try:
+        row = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return {}, problem or _not_json(text, error)
+    if not isinstance(row, dict):
+        return {}, problem or not_an_object(row)
+    return _carriable(row), problem or _lossy_key(row) or repeated_key(text)
+
+
+def _lossy_key(row: dict[str, Any]) -> str | None:
+    """What is wrong with the first key of ours whose value JSON or UTF-8 cannot carry."""
+    for key, value in row.items():
+        if key in dialect.KNOWN_KEYS and isinstance(value, (str, float)) and _carriable(value) is not value:
+            return f"{key}: expected a value that JSON and UTF-8 can carry, found {ascii(value)[:60]}"
+    return None
+
+
+def _carriable(value: Any) -> Any:
+    """`value` without what JSON or UTF-8 cannot say; the same object where nothing changes."""
+    if isinstance(value, str):
+        return _SURROGATE.sub(REPLACEMENT, value) if _SURROGATE.search(value) else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list):
+        return [_carriable(item) for item in value]
+    if isinstance(value, dict):
+        return {_carriable(key): _carriable(item) for key, item in value.items()}
+    return value
+
+
+def repeated_key(text: str) -> str | None:
+    """What is wrong when an object gives one key two values: JSON readers keep the last in silence."""
+    repeated: list[str] = []
+
+    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        row = dict(pairs)
+        if len(row) != len(pairs):
+            repeated.extend(key for key, value in pairs if row[key] != value)
+        return row
+
+    try:
+        json.loads(text, object_pairs_hook=build)
+    except (ValueError, RecursionError):
+        return None
+    if not repeated:
+        return None
+    return f"key {dialect.brief(repeated[0])} is given twice with different values; keep one of them"
+
+
+def not_an_object(value: Any) -> str:
+    """What is wrong with a line that holds some other JSON value."""
+    kinds = {list: "an array", str: "a string", bool: "true or false", type(None): "null"}
+    found = kinds.get(type(value), "a number")
+    return f"expected one JSON object on the line, found {found}: {dialect.brief(value)}"
+
+
+def _not_json(text: str, error: Exception) -> str:
+    start = text.strip()
+    if isinstance(error, RecursionError):
+        return f"nested too deeply to read: {dialect.brief(start)}"
+    hint = "; if the file is one JSON array, turn it into lines: jq -c '.[]'" if start[:1] == "[" else ""
+    if start in ("{", "[", "}", "]"):
+        hint = "; if the JSON is spread over several lines, put each object on one: jq -c ."
+    return f"expected one JSON object on the line, found {dialect.brief(start)} ({error}){hint}"

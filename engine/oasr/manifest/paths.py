@@ -1,0 +1,125 @@
+"""Where recordings are: which input is what, folder and glob listings, relative paths."""
+
+from __future__ import annotations
+
+import glob
+import os
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from oasr.errors import ManifestError
+
+_AUDIO = """
+    3g2 3gp aac ac3 aif aifc aiff amr ape asf au avi caf eac3 flac flv m4a m4b m4v mka mkv mov mp2 mp3 mp4
+    mpeg mpg mpga nist oga ogg ogv opus rf64 snd sph spx tta voc w64 wav wave webm wma wmv wv
+"""
+AUDIO_SUFFIXES = frozenset(f".{name}" for name in _AUDIO.split())
+"""What a folder listing takes; a file that is named outright is never judged by this."""
+MANIFEST_SUFFIXES = frozenset((".jsonl", ".json", ".ndjson", ".manifest"))
+_SNIFF_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Turns a path that a manifest writes into one that can be opened.
+
+    Attributes:
+        bases: folders to try in order; a path that exists under none is taken under the first, so
+            that the reader's message names the place where people look first.
+    """
+
+    bases: tuple[str, ...]
+
+    def resolve(self, path: str) -> str:
+        """`path` if absolute, else under the first base where it exists."""
+        if path.startswith("/"):
+            return path
+        candidates = [f"{base}/{path}" if base else path for base in self.bases]
+        if len(candidates) > 1:
+            for candidate in candidates:
+                if Path(candidate).exists():
+                    return candidate
+        return candidates[0]
+
+
+def readable_path(path: str) -> str:
+    """`path` as text that UTF-8 can carry: a byte that is no UTF-8 is written as hexadecimal."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def suffix_of(path: str) -> str:
+    """The file name's suffix in lower case, dot included."""
+    return PurePath(path).suffix.lower()
+
+
+def is_glob(path: str) -> bool:
+    """True for a pattern; a file that really has such a name is itself, not a pattern."""
+    return glob.has_magic(path) and not os.path.lexists(path)
+
+
+def looks_like_manifest(path: str) -> bool:
+    """Tell a JSONL manifest from a recording.
+
+    By name when the suffix is a manifest's; else by content, when the first byte that is not blank
+    is `{`. A file with the suffix of a recording is a recording whatever it holds, so that a text
+    or an error page saved as `x.wav` becomes one failed row under that name.
+    """
+    suffix = suffix_of(path)
+    if suffix in MANIFEST_SUFFIXES:
+        return True
+    if suffix in AUDIO_SUFFIXES:
+        return False
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(_SNIFF_BYTES)
+    except OSError:
+        return False  # the audio reader says why, in that row
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
+
+
+def list_folder(folder: str) -> list[str]:
+    """Recordings under `folder` at any depth, by suffix, in code-point order of their paths.
+
+    Hidden names are passed over, links are followed, and a folder that contains itself through a
+    link is entered once.
+
+    Raises:
+        ManifestError: a folder cannot be listed; skipping it would lose recordings in silence.
+    """
+    found: list[str] = []
+    _walk(Path(folder), (), found)
+    return sorted(found)
+
+
+def _walk(folder: Path, above: tuple[tuple[int, int], ...], found: list[str]) -> None:
+    try:
+        status = folder.stat()
+        here = (status.st_dev, status.st_ino)
+        if here in above:
+            return
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise ManifestError(f"{folder}: the folder cannot be listed: {error.strerror}") from error
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            _walk(folder / entry.name, (*above, here), found)
+        elif suffix_of(entry.name) in AUDIO_SUFFIXES:
+            found.append((folder / entry.name).as_posix())
+
+
+def expand_glob(pattern: str) -> list[str]:
+    """What a shell would make of `pattern`, in code-point order; `**` crosses folders.
+
+    A pattern with `**` gives files only: the folders it passes through are not inputs themselves.
+
+    Raises:
+        ManifestError: nothing matches.
+    """
+    matches = sorted(set(glob.glob(pattern, recursive=True)))  # noqa: PTH207 - Path.glob takes no absolute pattern
+    if "**" in pattern:
+        matches = [path for path in matches if not Path(path).is_dir()]
+    if not matches:
+        raise ManifestError(f"{pattern}: no file matches this pattern (current folder: {Path.cwd()})")
+    return matches
