@@ -1,0 +1,1 @@
+"""The command line of oasr: Typer commands over the engine. Start at `app.py`."""

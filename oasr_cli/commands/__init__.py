@@ -1,0 +1,1 @@
+"""One file a command: flags in, library call, lines out."""

@@ -1,0 +1,95 @@
+"""`oasr transcribe`: flags → a checked Job → the run."""
+
+from __future__ import annotations
+
+import typer
+from oasr.config import EngineConfig
+from oasr.types import DecodingOptions
+
+from oasr_cli import arguments as flag
+from oasr_cli import console, settings
+from oasr_cli.settings import Job, RunOptions
+
+
+def transcribe(
+    inputs: flag.Inputs,
+    model: flag.Model = "tiny.en",
+    device: flag.Device = "auto",
+    dtype: flag.Dtype = "auto",
+    decode_method: flag.DecodeMethod = None,
+    decoder_type: flag.DecoderType = None,
+    decode_option: flag.DecodeOption = None,
+    language: flag.Language = None,
+    task: flag.Task = None,
+    prompt: flag.Prompt = None,
+    word_timestamps: flag.WordTimestamps = False,
+    n_best: flag.NBest = 1,
+    max_new_tokens: flag.MaxNewTokens = None,
+    temperature: flag.Temperature = 0.0,
+    top_k: flag.TopK = 0,
+    top_p: flag.TopP = 1.0,
+    seed: flag.Seed = 0,
+    channel: flag.Channel = "mix",
+    audio_root: flag.AudioRoot = None,
+    allow_pipes: flag.AllowPipes = False,
+    output_dir: flag.OutputDir = None,
+    format: flag.Format = None,
+    resume: flag.Resume = False,
+    overwrite: flag.Overwrite = False,
+    wer: flag.Wer = False,
+    reference_field: flag.ReferenceField = None,
+    progress: flag.Progress = None,
+    log_level: flag.LogLevel = "warning",
+    batch_size: flag.BatchSize = 16,
+    batch_seconds: flag.BatchSeconds = None,
+    workers: flag.Workers = 2,
+    threads: flag.Threads = None,
+) -> None:
+    """Transcribe recordings: one row out for each row in.
+
+    Exit code: 0 all good, 1 nothing usable came out or the run broke, 2 usage,
+    3 some rows failed (their rows say why), 130 or 143 after SIGINT or SIGTERM.
+    """
+    console.setup_logging(log_level)
+    with settings.flag_names():
+        config = EngineConfig(
+            model=model,
+            device=device,
+            dtype=dtype,
+            **settings.decode_method(decode_method, decoder_type),
+            decode_options=settings.key_values(decode_option),
+            max_batch_size=batch_size,
+            max_batch_seconds=batch_seconds,
+            workers=workers,
+            threads=threads,
+            **settings.token_limit(max_new_tokens),
+        )
+        options = DecodingOptions(
+            n_best=n_best,
+            max_new_tokens=max_new_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            seed=seed,
+            prompt=prompt,
+            task=task,
+            language=language,
+            word_timestamps=word_timestamps,
+        )
+        run = RunOptions(
+            inputs=tuple(inputs),
+            output_dir=output_dir,
+            formats=settings.comma_list(format),
+            resume=resume,
+            overwrite=overwrite,
+            channel=settings.channel(channel),
+            allow_pipes=allow_pipes,
+            audio_root=audio_root,
+            wer=wer,
+            reference_field=reference_field,
+            progress=progress,
+        )
+        job = Job(run, config, options)
+    from oasr_cli.run import do
+
+    raise typer.Exit(do(job))

@@ -1,0 +1,189 @@
+"""The only file that prints, and the only one that turns errors into messages and exit codes.
+
+Results go to stdout, everything else to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from enum import IntEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from oasr.errors import ManifestError, OasrError, OptionsError, RowError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+class ExitCode(IntEnum):
+    """What the shell is told; a run that a signal ended exits with 128 + its number."""
+
+    OK = 0
+    BROKEN = 1
+    USAGE = 2
+    PARTIAL = 3
+
+
+class Interrupted(BaseException):
+    """A signal told the run to stop now."""
+
+    def __init__(self, signum: int) -> None:
+        """`signum` is the number of the signal."""
+        super().__init__(signum)
+        self.exit_code = 128 + signum
+
+
+@lru_cache(maxsize=1)
+def stderr() -> Console:
+    """The console that notes, the progress bar and errors share, so that they never overwrite each other."""
+    from rich.console import Console
+
+    # On a terminal lines break between words; in a file one message is one line.
+    return Console(stderr=True, highlight=False, emoji=False, soft_wrap=not sys.stderr.isatty())
+
+
+def stdout_is_terminal() -> bool:
+    """True when a person reads the results as they come."""
+    return sys.stdout.isatty()
+
+
+def note(text: str, style: str | None = None) -> None:
+    """Print a line for people to stderr; `text` is shown as it is."""
+    stderr().print(text, style=style, markup=False)
+
+
+def busy(doing: str) -> AbstractContextManager[object]:
+    """A spinner beside `doing` while the block runs; nothing where stderr is no terminal."""
+    if not stderr().is_terminal:
+        return nullcontext()
+    return stderr().status(_escape(doing))
+
+
+def note_at_once(text: str) -> None:
+    """Like `note`, from a signal handler: such code may interrupt any other, even in the middle of a note."""
+    start = "\r\x1b[2K" if sys.stderr.isatty() else ""
+    os.write(sys.stderr.fileno(), f"{start}{text}\n".encode())
+
+
+def result(text: str) -> None:
+    """Write one line of output to stdout as UTF-8, whatever the locale, and flush it."""
+    result_bytes(text.encode(errors="replace") + b"\n")
+
+
+def result_bytes(line: bytes) -> None:
+    """Write a finished line to stdout and flush it."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+
+
+def result_json(value: object) -> None:
+    """Write `value` to stdout as indented JSON."""
+    result(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def styled_result(name: tuple[str, str], text: str, style: str = "") -> None:
+    """Write one line to stdout: a (name, style) pair, then `text` in `style`; plain when redirected."""
+    from rich.text import Text
+
+    if stdout_is_terminal():
+        _stdout().print(Text.assemble(name, (text, style)))
+    else:
+        result(name[0] + text)
+
+
+def result_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table to stdout: folded to the terminal's width, or one tabbed line a row when redirected."""
+    if not stdout_is_terminal():
+        for row in (header, *rows):
+            result("\t".join(row))
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for number, title in enumerate(header):
+        last = number == len(header) - 1
+        table.add_column(title, header_style="bold", no_wrap=not last, overflow="fold")
+    for row in rows:
+        table.add_row(*map(_escape, row))
+    _stdout().print(table, soft_wrap=False)
+
+
+def _stdout() -> Console:
+    """A console on stdout as it is now."""
+    from rich.console import Console
+
+    return Console(file=sys.stdout, highlight=False, emoji=False, soft_wrap=True)
+
+
+def printable(text: str) -> str:
+    """`text` on one line: control characters, which could repaint the terminal, are shown escaped."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def setup_logging(level: str) -> None:
+    """Send log records of `level` and above to stderr, above the progress bar.
+
+    Python warnings of the libraries below are shown from `info` on: a user can do nothing about them.
+
+    Raises:
+        OptionsError: not a level.
+    """
+    if level not in LOG_LEVELS:
+        raise OptionsError(f"--log-level: expected one of {', '.join(LOG_LEVELS)}, got {level!r}")
+    logging.captureWarnings(True)
+    logging.basicConfig(level=level.upper(), handlers=[_NoteHandler()], force=True)
+    shown = level in ("debug", "info")
+    logging.getLogger("py.warnings").setLevel(logging.NOTSET if shown else logging.ERROR)
+
+
+class _NoteHandler(logging.Handler):
+    """Log records as notes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = f"{record.levelname.lower()}: {record.name}: {record.getMessage()}"
+        if record.exc_info:
+            text += "\n" + "".join(traceback.format_exception(*record.exc_info)).rstrip()
+        note(text)
+
+
+def report(error: BaseException) -> int:
+    """Say what went wrong, in one message, and return the exit code that belongs to it.
+
+    A closed pipe does not come here: Typer ends the command for it, quietly, with exit code 1.
+    """
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    if isinstance(error, Interrupted):
+        return error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        return 130
+    if logging.getLogger().isEnabledFor(logging.DEBUG):
+        note("".join(traceback.format_exception(error)).rstrip())
+    stderr().print(f"[bold red]error:[/] {_escape(message(error))}")
+    return ExitCode.USAGE if isinstance(error, OptionsError | ManifestError | RowError) else ExitCode.BROKEN
+
+
+def message(error: BaseException) -> str:
+    """The text for people; an error nobody foresaw names its type and how to see where it came from."""
+    if isinstance(error, OasrError):
+        return str(error)
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or error}"
+    return f"{type(error).__name__}: {error} (unexpected; --log-level debug shows where)"
+
+
+def _escape(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

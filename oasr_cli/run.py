@@ -1,0 +1,203 @@
+"""One `oasr transcribe` from its checked Job to its exit code: the loop, the summary, the signals."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oasr.errors import OptionsError, RowError
+from oasr.types import RequestOutput
+
+from oasr_cli import console, progress, sinks
+from oasr_cli.console import ExitCode
+from oasr_cli.settings import Job, flag_names
+from oasr_cli.signals import StopSwitch
+from oasr_cli.sink import Row, Sink
+from oasr_cli.tally import Tally
+
+if TYPE_CHECKING:
+    from oasr.config import EngineConfig
+    from oasr.engine import Engine
+    from oasr.manifest import InputList
+    from oasr.scoring.wer import Scorer
+
+
+def do(job: Job) -> int:
+    """Do the job and return the exit code; what can be found wrong early is found before the model loads.
+
+    Raises:
+        OasrError: the run cannot start, or broke.
+        Interrupted: a signal came before there was anything to finish, or a second one.
+    """
+    with StopSwitch() as stop:
+        check_model(job.config.model)
+        inputs = open_list(job)
+        with sinks.choose(job.run, inputs.sources) as sink, start_engine(job) as engine:
+            return Run(job, inputs, sink, engine).to_the_end(stop)
+
+
+def open_list(job: Job) -> InputList:
+    """The rows, with what makes the whole list unusable found."""
+    from oasr.manifest import InputOptions, open_inputs
+
+    with flag_names():
+        options = InputOptions(audio_root=job.run.audio_root, allow_pipes=job.run.allow_pipes)
+    inputs = open_inputs(job.run.inputs, options)
+    inputs.check_ids()
+    return inputs
+
+
+def check_model(name: str) -> None:
+    """Refuse what can be no model: a typing error must not cost the time that loading takes to find it.
+
+    Raises:
+        OptionsError: neither a catalog name, nor a path that exists, nor shaped like a hub id.
+    """
+    from oasr.checkpoints import catalog
+
+    if catalog.find(name) is None and "/" not in name and not Path(name).exists():
+        known = ", ".join(entry.name for entry in catalog.entries())
+        raise OptionsError(
+            f"--model: {name!r} is no folder, file, hub id (owner/name) or catalog name; known: {known}"
+        )
+
+
+def load_engine(config: EngineConfig) -> Engine:
+    """The engine; the one place where the command line gets it from."""
+    from oasr.engine import Engine
+
+    return Engine(config)
+
+
+def start_engine(job: Job) -> Engine:
+    """The engine, loaded, and able to do what the flags ask of every row."""
+    with console.busy(f"loading {job.config.model}"), flag_names(job.config.decode_options):
+        engine = load_engine(job.config)
+    try:
+        engine.strategy.validate_options(job.options)
+    except RowError as error:
+        raise OptionsError(f"{error} (asked for on the command line, for all rows)") from error
+    return engine
+
+
+class Run:
+    """The loop over the rows of one list."""
+
+    def __init__(self, job: Job, inputs: InputList, sink: Sink, engine: Engine) -> None:
+        """Everything is open; nothing is written yet."""
+        self.job, self.inputs, self.sink, self.engine = job, inputs, sink, engine
+        self.tally = Tally(total=inputs.count())
+        self.scorer = _scorer() if job.run.wer else None
+        self._failed_before: set[str] = set()
+
+    def to_the_end(self, stop: StopSwitch) -> int:
+        """Transcribe, write, sum up; the exit code."""
+        engine = self.engine
+        console.note(
+            f"model {engine.config.model} · {engine.strategy.name} · {engine.device} · {engine.dtype}"
+        )
+        for record in self.sink.begin():
+            self._recall(record)
+        display = progress.choose(self.job.run.progress, self.tally)
+        stop.on_stop = self._on_stop
+        self.tally.start()
+        display.start()
+        try:
+            self._work(stop, display)
+        finally:
+            display.stop()
+            self.tally.stop()
+        self.sink.finish()
+        self._sum_up(stop)
+        return self._exit_code(stop)
+
+    def _work(self, stop: StopSwitch, display: progress.Progress) -> None:
+        from oasr.audio.loader import LoaderSettings
+
+        config, run = self.engine.config, self.job.run
+        settings = LoaderSettings(
+            sample_rate=self.engine.sample_rate,
+            workers=config.workers,
+            channel=run.channel,
+            allow_pipes=run.allow_pipes,
+        )
+        results = self.engine.stream(
+            self._rows(stop), self.job.options, settings, in_order=self.sink.in_order
+        )
+        for row, output in results:
+            record = self._record(row, output)
+            with display.aside() if self.sink.on_terminal else nullcontext():
+                self.sink.write(row, record, output)
+            self.tally.count(row, output)
+            display.update()
+
+    def _rows(self, stop: StopSwitch) -> Iterator[Row]:
+        """The rows that no earlier run wrote; runs on the reader threads, one at a time."""
+        for row in self.inputs:
+            if stop.thrown:
+                return
+            if self.sink.has(row):
+                self.tally.skip(failed=row.id in self._failed_before)
+            else:
+                yield row
+
+    def _record(self, row: Row, output: RequestOutput) -> dict[str, Any]:
+        """The result row, scored when that was asked for."""
+        from oasr.output.rows import RowExtras, result_row
+
+        scores: Mapping[str, Any] = {}
+        if self.scorer is not None:
+            reference = self._reference(row.row, getattr(row, "text", None))
+            language = getattr(row, "language", None) or output.language
+            score = self.scorer.add(reference, output.text if output.ok else None, language)
+            scores = score.as_row() if score is not None and output.ok else {}
+        extras = RowExtras(nbest=self.job.options.n_best > 1, scores=scores)
+        return result_row(row.row, row.id, output, extras)
+
+    def _recall(self, record: Mapping[str, Any]) -> None:
+        """Take in a record that an earlier run wrote."""
+        if "error" in record:
+            self._failed_before.add(str(record.get("id", record.get("key"))))
+        if self.scorer is not None:
+            self.scorer.add(self._reference(record), record.get("pred_text"), record.get("language"))
+
+    def _reference(self, keys: Mapping[str, Any], text: str | None = None) -> str | None:
+        """The reference of a row: what --reference-field names, else its text."""
+        name = self.job.run.reference_field
+        found = keys.get(name) if name else text if text is not None else keys.get("text", keys.get("txt"))
+        return found if isinstance(found, str) else None
+
+    # The end ----------------------------------------------------------------------------------
+
+    def _on_stop(self) -> None:
+        self.engine.stop()
+        console.note_at_once("finishing the batch in flight; once more stops now")
+
+    def _sum_up(self, stop: StopSwitch) -> None:
+        for line in self.tally.summary():
+            console.note(line)
+        if self.scorer is not None:
+            for line in self.scorer.lines():
+                console.note(line)
+        if self.sink.where:
+            console.note(f"results: {self.sink.where}")
+        if stop.signum is not None:
+            left = f"{self.tally.left} rows are left" if self.tally.left else "no row is left"
+            hint = "; --resume goes on from here" if self.job.run.output_dir and self.tally.left else ""
+            console.note(f"stopped by {signal.Signals(stop.signum).name}: {left}{hint}")
+
+    def _exit_code(self, stop: StopSwitch) -> int:
+        if stop.signum is not None:
+            return 128 + stop.signum
+        if self.tally.all_failed == 0:
+            return ExitCode.OK
+        return ExitCode.PARTIAL if self.tally.all_ok else ExitCode.BROKEN
+
+
+def _scorer() -> Scorer:
+    from oasr.scoring.wer import Scorer
+
+    return Scorer()

@@ -1,0 +1,54 @@
+"""What every destination of a run's rows does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from oasr.types import RequestOutput, RowFailure, Utterance
+
+Row = Utterance | RowFailure
+Record = Mapping[str, Any]
+"""A result row as it is written."""
+
+
+class Sink:
+    """Takes the rows of one run. This base keeps nothing and finds nothing.
+
+    Attributes:
+        in_order: rows must come in the order of the list.
+        on_terminal: rows appear where the progress bar is.
+    """
+
+    in_order: bool = True
+    on_terminal: bool = False
+
+    @property
+    def where(self) -> str:
+        """What the summary calls the place; "" when the user is looking at it."""
+        return ""
+
+    def __enter__(self) -> Sink:
+        """The sink, open."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let go of it; what was written stays."""
+
+    def begin(self) -> Iterable[Record]:
+        """Get ready for the first row, everything else being ready; the records an earlier run wrote."""
+        return ()
+
+    def has(self, row: Row) -> bool:
+        """True when an earlier run wrote this row, which is thereby put in its place. Any thread may ask."""
+        return False
+
+    def write(self, row: Row, record: Record, output: RequestOutput) -> None:
+        """Write one record for good."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """No more rows will come."""

@@ -1,0 +1,157 @@
+"""What a run has done so far, and how that reads on a line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from oasr.types import RequestOutput, RowFailure, Utterance
+
+from oasr_cli.console import printable
+
+SHOWN_FAILURES = 5
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one run.
+
+    Attributes:
+        total: rows in the list, when that is known.
+        finished: rows of the list that this run finished.
+        ok, failed: results of this run; split channels count one each.
+        skipped, skipped_failed: rows that an earlier run wrote, and those of them that failed.
+        audio_s: seconds of audio transcribed.
+        warned: results with a warning.
+        cut: results that ended at the token limit.
+        failures: the first few failures, readable.
+        started: clock at the start of the work, the model loaded.
+    """
+
+    total: int | None = None
+    finished: int = 0
+    ok: int = 0
+    failed: int = 0
+    skipped: int = 0
+    skipped_failed: int = 0
+    audio_s: float = 0.0
+    warned: int = 0
+    cut: int = 0
+    failures: list[str] = field(default_factory=list)
+    clock: Callable[[], float] = time.monotonic
+    started: float = 0.0
+    stopped: float | None = None
+
+    def start(self) -> None:
+        """Start the clock that the speed is measured with."""
+        self.started = self.clock()
+
+    def stop(self) -> None:
+        """Stop it."""
+        self.stopped = self.clock()
+
+    def skip(self, failed: bool) -> None:
+        """Count a row that an earlier run wrote. One thread at a time may call it, beside `count`."""
+        self.skipped += 1
+        self.skipped_failed += failed
+
+    def count(self, row: Utterance | RowFailure, output: RequestOutput) -> None:
+        """Count one result."""
+        self.finished += row.part == 0
+        self.warned += bool(output.warnings)
+        if output.ok:
+            self.ok += 1
+            self.audio_s += output.duration_s
+            self.cut += output.finish_reason == "length"
+            return
+        self.failed += 1
+        if len(self.failures) < SHOWN_FAILURES:
+            self.failures.append(failure_line(row, output))
+
+    @property
+    def done(self) -> int:
+        """Rows of the list that need no more work."""
+        return self.finished + self.skipped
+
+    @property
+    def left(self) -> int:
+        """Rows of the list that still need work, as far as is known."""
+        return 0 if self.total is None else max(0, self.total - self.done)
+
+    @property
+    def all_ok(self) -> int:
+        """Results without an error, this run's and earlier ones'."""
+        return self.ok + self.skipped - self.skipped_failed
+
+    @property
+    def all_failed(self) -> int:
+        """Results with an error, this run's and earlier ones'."""
+        return self.failed + self.skipped_failed
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds since the start of the work."""
+        return (self.clock() if self.stopped is None else self.stopped) - self.started
+
+    @property
+    def rtfx(self) -> float:
+        """Audio seconds a wall second."""
+        return self.audio_s / self.wall_s if self.wall_s > 0 else 0.0
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds until the list is through at the pace so far; None while there is no telling."""
+        if self.total is None or self.finished == 0:
+            return None
+        return self.left * self.wall_s / self.finished
+
+    def progress_line(self) -> str:
+        """`120/341 rows · 45.3× real time · 2 failed · 0:01:20 left`."""
+        parts = [f"{self.done}{'' if self.total is None else f'/{self.total}'} rows"]
+        if self.audio_s:
+            parts.append(f"{self.rtfx:.1f}× real time")
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        if self.eta_s is not None:
+            parts.append(f"{clock_time(self.eta_s)} left")
+        return " · ".join(parts)
+
+    def summary(self) -> list[str]:
+        """The lines that end a run."""
+        counts = [f"{self.ok} ok", f"{self.failed} failed"]
+        if self.skipped:
+            counts.append(f"{self.skipped} done before")
+        speed = (
+            f"{self.audio_s / 3600:.2f} h of audio in {clock_time(self.wall_s)} · {self.rtfx:.1f}× real time"
+        )
+        lines = [f"rows: {', '.join(counts)} · {speed}"]
+        lines += [f"  failed: {text}" for text in self.failures]
+        if self.failed > len(self.failures):
+            lines.append(f"  ... and {self.failed - len(self.failures)} more; every failed row says why")
+        if self.warned:
+            lines.append(f"warnings: {self.warned} {_rows(self.warned)}, see `warnings` in the results")
+        if self.cut:
+            lines.append(f"cut: {self.cut} {_rows(self.cut)} ended at the token limit, see --max-new-tokens")
+        return lines
+
+
+def failure_line(row: Utterance | RowFailure, output: RequestOutput) -> str:
+    """`list.jsonl:7 (id "a/x"): audio: no such file`, on one line whatever the row holds."""
+    where = f"{row.origin} (id {row.id!r})" if row.origin else f"id {row.id!r}"
+    message = output.error_message or "no reason given"
+    # A row's own message may name its place already.
+    text = message if row.origin and row.origin in message else f"{where}: {output.error_stage}: {message}"
+    return printable(text)
+
+
+def clock_time(seconds: float) -> str:
+    """`4.2 s` below a minute, else `h:mm:ss`."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
+
+
+def _rows(count: int) -> str:
+    return "row" if count == 1 else "rows"

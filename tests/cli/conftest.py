@@ -1,0 +1,131 @@
+"""Fixtures of the command line's tests: `oasr` in this process, a fake engine behind it, small recordings."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+import os
+import sys
+import wave
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import oasr_cli.run
+from oasr_cli.app import main
+
+HERE = Path(__file__).parent
+FAKE_OASR = HERE / "fake_oasr.py"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What one command left: exit code, stdout, stderr."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture
+def oasr(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """Run `oasr ARGS` in this process, through the entry point that the console script calls."""
+
+    def run(*args: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["oasr", *map(str, args)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as exit:
+            main()
+        out, err = capfd.readouterr()
+        assert "Traceback" not in out + err or "debug" in args
+        return Done(int(exit.value.code or 0), out, err)
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    before = root.level, list(root.handlers), logging.getLogger("py.warnings").level
+    yield
+    root.setLevel(before[0])
+    root.handlers[:] = before[1]
+    logging.getLogger("py.warnings").setLevel(before[2])
+    logging.captureWarnings(False)
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Put the fake engine in the place of the real one; the list holds those that were made."""
+    spec = importlib.util.spec_from_file_location("fake_oasr", FAKE_OASR)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made: list[Any] = []
+
+    def load(config: Any) -> Any:
+        made.append(module.FakeEngine(config))
+        return made[-1]
+
+    monkeypatch.setattr(oasr_cli.run, "load_engine", load)
+    return made
+
+
+@pytest.fixture
+def child_env() -> dict[str, str]:
+    """Environment in which a child process finds the packages that this one uses."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": ""}
+
+
+@pytest.fixture
+def wav(tmp_path: Path) -> Callable[..., Path]:
+    """Write a small 16-bit WAV of square tone: `wav("a.wav", samples=1600, channels=1)`."""
+
+    def write(name: str, samples: int = 1600, channels: int = 1, rate: int = 16000) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        frame = b"".join(int(3000 * (c + 1)).to_bytes(2, "little", signed=True) for c in range(channels))
+        with wave.open(str(path), "wb") as file:
+            file.setnchannels(channels)
+            file.setsampwidth(2)
+            file.setframerate(rate)
+            file.writeframes(frame * samples)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def manifest(tmp_path: Path, wav: Callable[..., Path]) -> Callable[..., Path]:
+    """Write a JSONL manifest of `count` rows raa, rab, … and their recordings; `extra` lines go last."""
+
+    def write(count: int = 3, *extra: str, name: str = "list.jsonl") -> Path:
+        lines = []
+        for number in range(count):
+            name_of_row = f"r{chr(97 + number // 26)}{chr(97 + number % 26)}"
+            wav(f"{name_of_row}.wav", samples=1600 + 160 * number)
+            row = {"id": name_of_row, "audio": f"{name_of_row}.wav", "text": f"heard {name_of_row}"}
+            lines.append(json.dumps(row))
+        path = tmp_path / name
+        path.write_text("".join(f"{line}\n" for line in (*lines, *extra)), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def read_rows() -> Callable[[Path], list[dict[str, Any]]]:
+    """The rows of a results folder."""
+
+    def read(folder: Path) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (folder / "results.jsonl").read_text("utf-8").splitlines()]
+
+    return read

@@ -1,0 +1,123 @@
+"""`oasr` with an engine that reads the audio for real and hears `heard <id>` in all of it.
+
+Imported by the fixtures, and run as a script where a test needs a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from oasr.errors import CapabilityError, OptionsError, RequestError
+from oasr.types import DecodingOptions, RequestOutput, RowFailure, WordTiming
+
+BATCH = 4
+LANGUAGES = (None, "en", "de")
+
+
+class FakeEngine:
+    """Stands where `oasr.engine.Engine` does; finishes each batch of rows last row first.
+
+    `pause_in`, a batch number, makes it write the file OASR_FAKE_MARK when that batch is in flight, and
+    wait there until it is told to stop (for ever when OASR_FAKE_STUBBORN is set).
+    """
+
+    def __init__(self, config: Any) -> None:
+        if config.decode_method not in (None, "aed"):
+            raise CapabilityError(f"this fake checkpoint cannot decode with {config.decode_method!r}")
+        if unknown := set(config.decode_options) - {"window"}:
+            raise OptionsError(f"unknown decode option {unknown}; valid: window")
+        self.config = config
+        self.device, self.dtype, self.sample_rate = "cpu", "float32", 16000
+        self.strategy = SimpleNamespace(name="aed", validate_options=self._validate)
+        self.pause_in = int(os.environ.get("OASR_FAKE_PAUSE_IN", "0"))
+        self.heard: list[str] = []
+        self.options: DecodingOptions | None = None
+        self._stopping = False
+
+    def __enter__(self) -> FakeEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def stop(self) -> None:
+        self._stopping = True
+
+    def stream(
+        self, rows: Iterable[Any], options: Any = None, settings: Any = None, in_order: bool = False
+    ) -> Iterator[tuple[Any, RequestOutput]]:
+        from oasr.audio.loader import AudioLoader
+
+        self.options = options
+        with AudioLoader(rows, settings) as loader:
+            batch, number = [], 0
+            for loaded in loader:
+                batch.append(loaded)
+                if len(batch) == BATCH:
+                    number += 1
+                    yield from self._finish(batch, number, in_order)
+                    batch = []
+                if self._stopping:
+                    return
+            yield from self._finish(batch, number + 1, in_order)
+
+    def _finish(self, batch: list[Any], number: int, in_order: bool) -> Iterator[tuple[Any, RequestOutput]]:
+        if number == self.pause_in:
+            self._pause()
+        for loaded in batch if in_order else reversed(batch):
+            row = loaded.failure or loaded.utterance
+            self.heard.append(row.id)
+            yield row, self._output(row, loaded.waveform)
+
+    def _pause(self) -> None:
+        Path(os.environ["OASR_FAKE_MARK"]).touch()
+        stubborn = bool(os.environ.get("OASR_FAKE_STUBBORN"))
+        deadline = time.monotonic() + 60
+        while (stubborn or not self._stopping) and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def _output(self, row: Any, waveform: Any) -> RequestOutput:
+        if isinstance(row, RowFailure):
+            return RequestOutput(
+                row.id, error_stage=row.stage, error_message=row.message, finish_reason="error"
+            )
+        if row.language not in LANGUAGES:
+            message = f"language {row.language!r} is unknown; known: en, de"
+            return RequestOutput(
+                row.id, error_stage="admission", error_message=message, finish_reason="error"
+            )
+        text = f"heard {row.id}"
+        words = (
+            (WordTiming("heard", 0.0, 0.5, 0.9),) if self.options and self.options.word_timestamps else None
+        )
+        return RequestOutput(
+            row.id,
+            text=text,
+            scores=(-1.0,),
+            words=words,
+            confidence=0.5,
+            finish_reason="stop",
+            language=row.language or "en",
+            duration_s=waveform.duration_s,
+            segments=((0.0, waveform.duration_s, text),),
+            warnings=waveform.warnings,
+        )
+
+    def _validate(self, options: DecodingOptions) -> None:
+        if options.language not in LANGUAGES:
+            raise RequestError(f"language {options.language!r} is unknown to this checkpoint; known: en, de")
+
+
+if __name__ == "__main__":
+    import oasr_cli.run
+    from oasr_cli.app import main
+
+    oasr_cli.run.load_engine = FakeEngine
+    sys.argv[0] = "oasr"
+    main()
