@@ -4,9 +4,11 @@
 
 namespace py = pybind11;
 
+void bind_fixed16(py::module_& m);
 void bind_segmentation(py::module_& m);
 
 PYBIND11_MODULE(_C, m) {
   m.doc() = "Native parts of oasr: CPU work that Python is too slow for. Calls release the GIL.";
+  bind_fixed16(m);
   bind_segmentation(m);
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from oasr.errors import OptionsError
 
-DTYPES = ("auto", "float32", "bfloat16", "float16", "int8")
+DTYPES = ("auto", "float32", "bfloat16", "float16", "int16", "int8")
 
 
 @dataclass(frozen=True, slots=True)

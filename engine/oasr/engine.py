@@ -62,7 +62,13 @@ class Engine:
         self.dtype = choose_dtype(self.config.dtype, self.device)
         if self.config.threads is not None:
             torch.set_num_threads(self.config.threads)
-        self.model = load_model(self.config.model, self.device, self.dtype)
+        # Under "auto" the checkpoint has a say: kernels of int16 need heads of one size.
+        automatic = self.config.dtype == "auto" and self.dtype == "int16"
+        self.model = load_model(self.config.model, self.device, "float32" if automatic else self.dtype)
+        if automatic and self.model.offers_fixed16:
+            self.model.use_fixed16()
+        elif automatic:
+            self.dtype = "float32"
         self.strategy = build_decode_strategy(self.model, self.config)
         self.executor = OfflineExecutor(self.model, self.strategy, self.config)
         self._results = ResultAssembler(self.model.tokenizer)

@@ -138,10 +138,11 @@ class DecodingOptions:
         if isinstance(value, cls):
             return value
         known = [f.name for f in fields(cls)]
-        unknown = sorted(set(value) - set(known))
+        given: dict[str, Any] = dict(value)  # type: ignore[arg-type]
+        unknown = sorted(set(given) - set(known))
         if unknown:
             raise OptionsError(f"unknown decoding option {', '.join(unknown)}; known: {', '.join(known)}")
-        return cls(**value)
+        return cls(**given)
 
 
 @dataclass(frozen=True, slots=True)

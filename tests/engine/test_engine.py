@@ -81,7 +81,9 @@ def test_failed_rows_keep_their_place(make, tmp_path):
 
 
 def test_stream_pairs_every_row_with_its_result(make):
-    rows = [Utterance(f"u{n}", index=i, samples=clip(n), sample_rate=RATE) for i, n in enumerate(range(6, 60))]
+    rows = [
+        Utterance(f"u{n}", index=i, samples=clip(n), sample_rate=RATE) for i, n in enumerate(range(6, 60))
+    ]
     pairs = list(make().stream(rows))
     assert {row.id: output.text for row, output in pairs} == {f"u{n}": text(n) for n in range(6, 60)}
     assert all(row.id == output.request_id for row, output in pairs)
@@ -182,7 +184,11 @@ def test_failures_and_silence_come_out_while_the_list_is_still_read(make):
     def endless():
         while True:
             last[0] = next(taken)
-            yield RowFailure(f"r{last[0]}", 0, "manifest", "bad") if last[0] % 2 else (np.zeros(9, np.float32), RATE)
+            yield (
+                RowFailure(f"r{last[0]}", 0, "manifest", "bad")
+                if last[0] % 2
+                else (np.zeros(9, np.float32), RATE)
+            )
 
     outputs = make().transcribe(endless())
     for _ in range(20):

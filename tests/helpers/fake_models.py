@@ -29,7 +29,11 @@ def request(number: int, samples: int = 50, key: int | None = None, **options) -
     from oasr.types import DecodingOptions
 
     return Request(
-        f"u{number}", clip(number, samples), RATE, DecodingOptions(**options), key=number if key is None else key
+        f"u{number}",
+        clip(number, samples),
+        RATE,
+        DecodingOptions(**options),
+        key=number if key is None else key,
     )
 
 

@@ -30,8 +30,19 @@ def select_next_tokens(logits: Tensor, rows: Sequence[Row]) -> tuple[Tensor, Ten
     for i, row in enumerate(rows):
         if row.request.options.temperature > 0 and row.finish_reason is None:
             chosen[i] = _draw(logits[i], row)
-    log_probs = logits.gather(1, chosen[:, None]).squeeze(1) - logits.logsumexp(dim=-1)
-    return chosen, log_probs
+    picked = logits.gather(1, chosen[:, None]).squeeze(1)
+    return chosen, (picked.double() - _log_sum_exp(logits)).float()
+
+
+def _log_sum_exp(logits: Tensor) -> Tensor:
+    """(B, V) → (B,) float64.
+
+    Summed in double: torch splits a sum by the size of the batch, and in float32 the order of the
+    parts would show in the score.
+    """
+    largest = logits.amax(dim=-1, keepdim=True)
+    sums = (logits - largest).exp_().sum(dim=-1, dtype=torch.float64)
+    return largest.squeeze(1).double() + sums.log()
 
 
 def _draw(logits: Tensor, row: Row) -> int:

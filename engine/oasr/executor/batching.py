@@ -50,14 +50,19 @@ class LookaheadBuffer:
         self._buckets: dict[int, list[tuple[int, int, int]]] = {}
         self._requests: dict[int, Request] = {}
         self._serial = 0
+        self._allowance = min(limits.lookahead_rows, 2 * limits.rows)
 
     def __len__(self) -> int:
         return len(self._requests)
 
     @property
     def full(self) -> bool:
-        """True when the look-ahead window holds all it may."""
-        return len(self._requests) >= self.limits.lookahead_rows
+        """True when the look-ahead window holds all it may now.
+
+        The window opens with two batches and doubles with each batch taken, so that a run's first
+        results do not wait until a whole window has been read.
+        """
+        return len(self._requests) >= self._allowance
 
     @property
     def oldest_admitted_at(self) -> float:
@@ -82,6 +87,7 @@ class LookaheadBuffer:
         window, anchor = self._fifo[0]
         bucket = self._buckets[window]
         count = min(len(bucket), self._rows_for(window, most_rows))
+        self._allowance = min(self.limits.lookahead_rows, 2 * self._allowance)
         # The slice of `count` neighbours around the anchor that keeps it near the middle.
         at = bisect_left(bucket, anchor)
         start = max(0, min(at - count // 2, len(bucket) - count))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from torch import Tensor, nn
 
-from oasr.errors import CapabilityError
+from oasr.errors import CapabilityError, OptionsError
 
 if TYPE_CHECKING:
     from oasr.types import DecodingOptions, Request
@@ -88,9 +88,17 @@ class EncoderOutput:
         def pick(x: Tensor | None) -> Tensor | None:
             return None if x is None else x.index_select(0, index.to(x.device))
 
-        extras = None if self.extras is None else {k: v for k, x in self.extras.items() if (v := pick(x)) is not None}
+        extras = (
+            None
+            if self.extras is None
+            else {k: v for k, x in self.extras.items() if (v := pick(x)) is not None}
+        )
         return replace(
-            self, lengths=self.lengths[index], hidden=pick(self.hidden), log_probs=pick(self.log_probs), extras=extras
+            self,
+            lengths=self.lengths[index],
+            hidden=pick(self.hidden),
+            log_probs=pick(self.log_probs),
+            extras=extras,
         )
 
 
@@ -134,6 +142,19 @@ class AsrModel(nn.Module):
         """Families that this checkpoint can serve."""
         return (self.default_decode_type,)
 
+    @property
+    def offers_fixed16(self) -> bool:
+        """True when `use_fixed16` works for this checkpoint on this processor."""
+        return False
+
+    def use_fixed16(self) -> None:
+        """Replace the hot path by 16-bit fixed-point kernels, in place (CPU).
+
+        Raises:
+            OptionsError: this checkpoint or processor has none.
+        """
+        raise OptionsError(f"dtype int16: this {self.architecture} checkpoint has no fixed-point path")
+
     def validate_encoder_options(self, options: DecodingOptions) -> None:
         """Check the values of options that condition the encoder (`encoder_options`)."""
 
@@ -148,5 +169,3 @@ class AsrModel(nn.Module):
     def forward_offline(self, features: Tensor, lengths: Tensor, **conditioning: Tensor) -> EncoderOutput:
         """(B, T, F) features → log-probabilities of a frame-wise head."""
         raise CapabilityError(f"{self.architecture} has no frame-wise output head")
-
-

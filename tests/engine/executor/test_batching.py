@@ -49,9 +49,13 @@ def test_a_cap_on_rows_is_respected_and_leaves_the_rest():
     assert len(buffer) == 3
 
 
-def test_full_follows_the_lookahead_window():
-    buffer = LookaheadBuffer(BatchLimits(2, lookahead_rows=3), lambda r: 100)
-    for key in range(3):
-        assert not buffer.full
-        buffer.add(request(key, 50))
-    assert buffer.full
+def test_the_lookahead_window_opens_with_two_batches_and_doubles_up_to_its_limit():
+    buffer = LookaheadBuffer(BatchLimits(2, lookahead_rows=10), lambda r: 100)
+    sizes, key = [], 0
+    for _ in range(4):
+        while not buffer.full:
+            buffer.add(request(key, 50))
+            key += 1
+        sizes.append(len(buffer))
+        buffer.pop()
+    assert sizes == [4, 8, 10, 10]

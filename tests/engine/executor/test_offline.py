@@ -78,7 +78,14 @@ def test_one_shot_family_collects_behind_the_next_forward():
     executor = make("ctc")
     outcomes = drain(executor, [request(n) for n in range(1, 13)])
     assert texts(outcomes) == {n: (n,) for n in range(1, 13)}
-    assert executor.strategy.log == ["launch 4", "launch 4", "collect 4", "launch 4", "collect 4", "collect 4"]
+    assert executor.strategy.log == [
+        "launch 4",
+        "launch 4",
+        "collect 4",
+        "launch 4",
+        "collect 4",
+        "collect 4",
+    ]
 
 
 def test_one_shot_family_that_declines_is_decoded_synchronously():

@@ -1,0 +1,1 @@
+"""Decoder state of label-synchronous families."""

@@ -1,0 +1,204 @@
+"""Per-row decoder caches: self-attention keys and values, and the encoder window they attend to.
+
+Two vectors describe every row, as in decode families with left-padded prompts:
+
+    lens    keys cached for the row, hence the index of its next write
+    starts  first valid key of the row (its left padding); None = all rows start at 0
+
+A token's position is always `lens - starts`; it is derived, never stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Pair = tuple[Tensor, Tensor]
+
+
+@dataclass(slots=True)
+class DecoderState:
+    """Caches of B rows that decode together. Steps write into it in place.
+
+    Attributes:
+        keys, values: one (B, H, capacity, D) buffer a layer, zero beyond what was written.
+        cross: one (keys, values) pair a layer, each (B, H, S, D); empty without cross-attention.
+        lens: (B,) int64 on the device.
+        starts: (B,) int64 on the device, or None.
+        cross_lens: (B,) int64 on the device when some row uses less than S; None = all use S.
+        width: the largest of `lens`, known to the host.
+        uniform: every row's `lens` equals `width`.
+    """
+
+    keys: list[Tensor]
+    values: list[Tensor]
+    cross: list[Pair]
+    lens: Tensor
+    starts: Tensor | None
+    cross_lens: Tensor | None
+    width: int
+    uniform: bool = True
+
+    @property
+    def rows(self) -> int:
+        """Number of rows B."""
+        return self.lens.shape[0]
+
+    @property
+    def capacity(self) -> int:
+        """Keys that fit before the buffers have to grow."""
+        return self.keys[0].shape[2]
+
+    def positions(self) -> Tensor:
+        """(B,) position of each row's next token."""
+        return self.lens if self.starts is None else self.lens - self.starts
+
+    def reserve(self, capacity: int) -> None:
+        """Grow the buffers, at least by doubling, until `capacity` keys fit."""
+        if capacity <= self.capacity:
+            return
+        extra = max(capacity, 2 * self.capacity) - self.capacity
+        self.keys = [_grow(x, extra) for x in self.keys]
+        self.values = [_grow(x, extra) for x in self.values]
+
+    def write(self, layer: int, k: Tensor, v: Tensor) -> None:
+        """Put one token's (B, H, 1, D) keys and values at each row's `lens`."""
+        keys, values = self.keys[layer], self.values[layer]
+        if self.uniform:
+            keys[:, :, self.width] = k[:, :, 0]
+            values[:, :, self.width] = v[:, :, 0]
+        else:
+            rows = torch.arange(self.rows, device=self.lens.device)
+            keys[rows, :, self.lens] = k[:, :, 0]
+            values[rows, :, self.lens] = v[:, :, 0]
+
+    def advance(self) -> None:
+        """Count the token that every layer has just written."""
+        self.lens = self.lens + 1
+        self.width += 1
+
+    def step_mask(self) -> Tensor | None:
+        """(B, 1, 1, width + 1) visible keys of the next step; None = every row sees all of them."""
+        if self.uniform and self.starts is None:
+            return None
+        index = torch.arange(self.width + 1, device=self.lens.device)
+        visible = index <= self.lens[:, None]
+        if self.starts is not None:
+            visible &= index >= self.starts[:, None]
+        return visible[:, None, None]
+
+    def cross_mask(self) -> Tensor | None:
+        """(B, 1, 1, S) valid encoder frames; None = every row uses the whole window."""
+        if self.cross_lens is None:
+            return None
+        index = torch.arange(self.cross[0][0].shape[2], device=self.lens.device)
+        return (index < self.cross_lens[:, None])[:, None, None]
+
+    def select(self, index: Tensor) -> DecoderState:
+        """Rows `index` (int64; repeats allowed) as a new state that shares no memory with this one.
+
+        Reads the chosen rows' `lens` back to the host.
+        """
+        index = index.to(self.lens.device)
+        state = replace(
+            self,
+            keys=[_pick(x, index, self.width) for x in self.keys],
+            values=[_pick(x, index, self.width) for x in self.values],
+            cross=[(k.index_select(0, index), v.index_select(0, index)) for k, v in self.cross],
+            lens=self.lens.index_select(0, index),
+            starts=None if self.starts is None else self.starts.index_select(0, index),
+            cross_lens=None if self.cross_lens is None else self.cross_lens.index_select(0, index),
+        )
+        if index.numel():
+            state._measure()
+        return state
+
+    def _measure(self) -> None:
+        """What the host knows about the rows, after some of them have left."""
+        lens = self.lens.tolist()
+        self.width = max(lens)
+        self.uniform = min(lens) == self.width
+        if self.starts is not None and not bool(self.starts.any()):
+            self.starts = None
+        if self.cross_lens is not None:
+            full = self.cross[0][0].shape[2]
+            self.cross_lens = None if bool((self.cross_lens == full).all()) else self.cross_lens
+
+
+def can_merge(a: DecoderState, b: DecoderState) -> bool:
+    """Whether the rows of both states can step together (same layers, heads, dtype and device)."""
+    if len(a.keys) != len(b.keys) or len(a.cross) != len(b.cross):
+        return False
+
+    def kind(x: Tensor) -> tuple[object, ...]:
+        return x.shape[1], x.shape[3], x.dtype, x.device
+
+    return all(
+        kind(x) == kind(y)
+        for x, y in zip([*a.keys[:1], *_firsts(a.cross)], [*b.keys[:1], *_firsts(b.cross)], strict=True)
+    )
+
+
+def merge(a: DecoderState, b: DecoderState) -> DecoderState:
+    """Rows of `a`, then rows of `b`; each row keeps its own lens, starts and encoder window.
+
+    Capacities and encoder windows of different size are padded to the larger one; padded
+    encoder frames stay hidden through `cross_lens`.
+    """
+    if not can_merge(a, b):
+        raise ValueError("states of different models, dtypes or devices cannot be merged")
+    capacity = max(a.capacity, b.capacity)
+    width = max(a.width, b.width)
+    return DecoderState(
+        keys=[_stack(x, y, capacity) for x, y in zip(a.keys, b.keys, strict=True)],
+        values=[_stack(x, y, capacity) for x, y in zip(a.values, b.values, strict=True)],
+        cross=[_stack_pair(x, y) for x, y in zip(a.cross, b.cross, strict=True)],
+        lens=torch.cat([a.lens, b.lens]),
+        starts=_join_optional(a.starts, b.starts, torch.zeros_like(a.lens), torch.zeros_like(b.lens)),
+        cross_lens=_join_cross_lens(a, b),
+        width=width,
+        uniform=a.uniform and b.uniform and a.width == b.width,
+    )
+
+
+def _join_cross_lens(a: DecoderState, b: DecoderState) -> Tensor | None:
+    if not a.cross:
+        return None
+    full_a, full_b = (torch.full_like(s.lens, s.cross[0][0].shape[2]) for s in (a, b))
+    if a.cross[0][0].shape[2] == b.cross[0][0].shape[2]:
+        return _join_optional(a.cross_lens, b.cross_lens, full_a, full_b)
+    left = full_a if a.cross_lens is None else a.cross_lens
+    return torch.cat([left, full_b if b.cross_lens is None else b.cross_lens])
+
+
+def _join_optional(a: Tensor | None, b: Tensor | None, default_a: Tensor, default_b: Tensor) -> Tensor | None:
+    if a is None and b is None:
+        return None
+    return torch.cat([default_a if a is None else a, default_b if b is None else b])
+
+
+def _firsts(pairs: list[Pair]) -> list[Tensor]:
+    return [k for k, _ in pairs[:1]]
+
+
+def _grow(x: Tensor, extra: int) -> Tensor:
+    return F.pad(x, (0, 0, 0, extra))
+
+
+def _stack(x: Tensor, y: Tensor, size: int) -> Tensor:
+    return torch.cat([_grow(x, size - x.shape[2]), _grow(y, size - y.shape[2])])
+
+
+def _stack_pair(a: Pair, b: Pair) -> Pair:
+    size = max(a[0].shape[2], b[0].shape[2])
+    return _stack(a[0], b[0], size), _stack(a[1], b[1], size)
+
+
+def _pick(x: Tensor, index: Tensor, used: int) -> Tensor:
+    # Only what was written is copied; the rest of the capacity is zero in both buffers.
+    out = x.new_zeros((index.numel(), *x.shape[1:]))
+    out[:, :, :used] = x[:, :, :used].index_select(0, index)
+    return out

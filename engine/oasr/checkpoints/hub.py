@@ -1,0 +1,86 @@
+"""Snapshots of the Hugging Face hub: from its local cache first, over the network when there is one."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from oasr.errors import CheckpointError
+
+_CONNECT_S = 3.0
+_SMALL = (
+    "config.json", "generation_config.json", "preprocessor_config.json", "tokenizer.json",
+    "tokenizer_config.json", "vocab.json", "merges.txt", "added_tokens.json", "vocabulary.*",
+)  # fmt: skip
+_WEIGHTS = (  # the first kind that a repository has is fetched, the others are not
+    ("model.bin",),
+    ("model.safetensors.index.json", "model-*.safetensors"),
+    ("model.safetensors",),
+    ("pytorch_model.bin.index.json", "pytorch_model-*.bin"),
+    ("pytorch_model.bin",),
+)
+
+
+def fetch(repo: str, revision: str | None = None) -> Path:
+    """Folder of a snapshot of `repo`, downloaded when the local cache lacks it.
+
+    Raises:
+        CheckpointError: the hub cannot be reached, or has no such repository or revision.
+    """
+    found = cached(repo, revision)
+    return found if found is not None else download(repo, revision)
+
+
+def cached(repo: str, revision: str | None = None) -> Path | None:
+    """Folder of a snapshot that is on this machine with its weights, or None."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(repo, revision=revision, local_files_only=True))
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError, ValueError):
+        return None
+    complete = any((folder / kind[0]).is_file() for kind in _WEIGHTS)
+    return folder if complete else None
+
+
+def download(repo: str, revision: str | None = None) -> Path:
+    """Fetch configuration, tokenizer and one kind of weights of `repo`."""
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    where = f"{repo}@{revision}" if revision else repo
+    _require_hub(where)
+    try:
+        names = HfApi().list_repo_files(repo, revision=revision)
+        weights = next((kind for kind in _WEIGHTS if kind[0] in names), ())
+        return Path(snapshot_download(repo, revision=revision, allow_patterns=[*_SMALL, *weights]))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise CheckpointError(f"{where}: the hub did not deliver it ({reason})") from error
+
+
+def _require_hub(where: str) -> None:
+    """Fail within seconds, not after a client's retries, when there is no hub to talk to."""
+    from huggingface_hub import constants
+
+    target = urlsplit(constants.ENDPOINT)
+    host = target.hostname or "huggingface.co"
+    reason = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else None
+    if reason is None and not _proxied(target.scheme):
+        try:
+            port = target.port or (443 if target.scheme == "https" else 80)
+            socket.create_connection((host, port), timeout=_CONNECT_S).close()
+        except OSError as error:
+            reason = str(error)
+    if reason is not None:
+        raise CheckpointError(
+            f"{where}: not on this machine, and the hub {host} cannot be reached ({reason})"
+        )
+
+
+def _proxied(scheme: str) -> bool:
+    from urllib.request import getproxies
+
+    return scheme in getproxies()

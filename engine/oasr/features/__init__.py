@@ -1,0 +1,1 @@
+"""Waveform → features, batched, on the device of the samples."""

@@ -1,0 +1,17 @@
+"""Architectures: encoders, decoders and what they offer to the decode families.
+
+`ARCHITECTURES` names them all; installed packages add theirs through the `oasr.models` entry points.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from oasr.registry import Registry
+
+if TYPE_CHECKING:
+    from oasr.models.interfaces import AsrModel
+
+ARCHITECTURES: Registry[type[AsrModel]] = Registry(
+    "architecture", "oasr.models", {"whisper": "oasr.models.whisper:WhisperModel"}
+)

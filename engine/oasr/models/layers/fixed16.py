@@ -1,0 +1,127 @@
+"""Decoder layers in 16-bit fixed point: packed linears, and cross-attention over a half-precision window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from oasr.cache.decoder_state import DecoderState
+from oasr.kernels import fixed16
+from oasr.models.layers.attention import CrossAttention, SelfAttention, Triple, attend, split_heads
+from oasr.models.layers.feed_forward import FeedForward
+from oasr.models.layers.linear import Linear, replace_linears
+
+_FEW = 8
+"""Prompt tokens up to which single queries are cheaper than a float32 copy of the window."""
+
+
+class Fixed16CrossAttention(nn.Module):
+    """Stands in for `CrossAttention`: keys and values are float16, sums and softmax float32.
+
+    A decoder step reads a row's whole window and does little with it, so its cost is the bytes.
+    """
+
+    def __init__(self, source: CrossAttention) -> None:
+        """Pack the projections of `source`."""
+        super().__init__()
+        self.heads = source.heads
+        self.q = fixed16.PackedLinear(source.q.weight, source.q.bias)
+        self.kv = fixed16.PackedLinear(source.kv.weight, source.kv.bias)
+        self.out = fixed16.PackedLinear(source.out.weight, source.out.bias)
+
+    def project_window(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, S, width) encoder output → float16 keys and values (B, H, S, D)."""
+        return self.kv.window(hidden)
+
+    def project_queries(self, x: Tensor) -> Tensor:
+        """(B, L, width) → queries (B, H, L, D)."""
+        return split_heads(self.q(x), self.heads, 1)[0]
+
+    def forward(self, x: Tensor, window: tuple[Tensor, Tensor], mask: Tensor | None = None) -> Tensor:
+        """Attention of `x` (B, L, width) over a projected window; `mask` (B, 1, 1, S) hides a row's tail."""
+        keys, values = window
+        if x.shape[1] > _FEW:
+            return self.out(attend(self.project_queries(x), keys.float(), values.float(), mask))
+        rows, _, frames, _ = keys.shape
+        lengths = mask.flatten(1).sum(1) if mask is not None else torch.full((rows,), frames)
+        queries = self.q(x)
+        each = [fixed16.window_attention(q, keys, values, lengths) for q in queries.unbind(1)]
+        return self.out(torch.stack(each, dim=1))
+
+
+class Fixed16SelfAttention(nn.Module):
+    """Stands in for `SelfAttention`: each row reads its own cache, so its bits do not depend on the batch."""
+
+    def __init__(self, source: SelfAttention) -> None:
+        """Pack the projections of `source`."""
+        super().__init__()
+        self.heads = source.heads
+        self.qkv = Fixed16Linear(source.qkv)
+        self.out = Fixed16Linear(source.out)
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, L, width) → queries, keys, values, each (B, H, L, D)."""
+        q, k, v = split_heads(self.qkv(x), self.heads, 3)
+        return q, k, v
+
+    def over_prompt(self, qkv: Triple, starts: Tensor | None, mask: Tensor | None) -> Tensor:
+        """Causal attention of whole prompts (B, H, P, D) → (B, P, width); see SelfAttention."""
+        if starts is None and mask is not None:
+            return self.out(attend(*qkv, mask))
+        q, k, v = qkv[0], qkv[1].contiguous(), qkv[2].contiguous()
+        rows, _, columns, _ = k.shape
+        each = [
+            fixed16.step_attention(q[:, :, i].flatten(1), k, v, torch.full((rows,), i + 1), starts)
+            for i in range(columns)
+        ]
+        return self.out(torch.stack(each, dim=1))
+
+    def over_cache(self, q: Tensor, state: DecoderState, layer: int, mask: Tensor | None) -> Tensor:
+        """One token's queries (B, H, 1, D) over the cache of `layer`: (B, 1, width)."""
+        queries = q.flatten(1)[:, None]
+        keys, values = state.keys[layer], state.values[layer]
+        return self.out(fixed16.step_attention(queries, keys, values, state.lens + 1, state.starts))
+
+
+class Fixed16Linear(nn.Module):
+    """Stands in for `Linear`."""
+
+    def __init__(self, source: Linear) -> None:
+        """Pack the weights of `source`."""
+        super().__init__()
+        self.packed = fixed16.PackedLinear(source.weight, source.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., in) → (..., out)."""
+        return self.packed(x)
+
+
+class Fixed16FeedForward(nn.Module):
+    """Stands in for `FeedForward`, the GELU inside the first product."""
+
+    def __init__(self, source: FeedForward) -> None:
+        """Pack both linears of `source`."""
+        super().__init__()
+        self.up = fixed16.PackedLinear(source.up.weight, source.up.bias)
+        self.down = fixed16.PackedLinear(source.down.weight, source.down.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., width) → (..., width)."""
+        return self.down(self.up(x, gelu=True))
+
+
+def pack_decoder(decoder: nn.Module) -> None:
+    """Replace every linear and attention under `decoder` by its fixed-point counterpart."""
+    counterparts: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
+        CrossAttention: Fixed16CrossAttention,
+        SelfAttention: Fixed16SelfAttention,
+        FeedForward: Fixed16FeedForward,
+    }
+    for module in list(decoder.modules()):
+        for name, child in list(module.named_children()):
+            if type(child) in counterparts:
+                setattr(module, name, counterparts[type(child)](child))
+    replace_linears(decoder, Fixed16Linear)

@@ -1,0 +1,69 @@
+"""Sizes and token ids of one Whisper checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from oasr.errors import CheckpointError
+
+
+@dataclass(frozen=True, slots=True)
+class WhisperDims:
+    """Sizes of the network. `width` is shared by the encoder and the decoder."""
+
+    n_mels: int
+    vocab_size: int
+    width: int
+    encoder_layers: int
+    encoder_heads: int
+    encoder_ffn: int
+    encoder_positions: int
+    decoder_layers: int
+    decoder_heads: int
+    decoder_ffn: int
+    decoder_positions: int
+
+    def __post_init__(self) -> None:
+        """Raise CheckpointError for sizes that no checkpoint can have."""
+        for name in self.__slots__:
+            if getattr(self, name) < 1:
+                raise CheckpointError(f"Whisper {name}: expected a number > 0, got {getattr(self, name)}")
+        for heads in (self.encoder_heads, self.decoder_heads):
+            if self.width % heads:
+                raise CheckpointError(f"Whisper width {self.width} cannot be split into {heads} heads")
+
+
+@dataclass(frozen=True, slots=True)
+class WhisperTokens:
+    """Token ids that the checkpoint itself names.
+
+    Attributes:
+        sot_sequence: the prompt after any previous text; its language and task slots are found
+            by value, since ids and positions move between releases.
+        language_ids: language code → id.
+        task_ids: "transcribe" and "translate" → id; empty when the checkpoint knows no task.
+        suppress_ids, begin_suppress_ids: never chosen; never chosen as the first token.
+        alignment_heads: (layer, head) pairs whose cross-attention follows the audio.
+    """
+
+    eos_id: int
+    sot_id: int
+    sot_sequence: tuple[int, ...]
+    is_multilingual: bool
+    language_ids: Mapping[str, int] = field(default_factory=dict)
+    task_ids: Mapping[str, int] = field(default_factory=dict)
+    suppress_ids: tuple[int, ...] = ()
+    begin_suppress_ids: tuple[int, ...] = ()
+    no_timestamps_id: int | None = None
+    no_speech_id: int | None = None
+    sot_prev_id: int | None = None
+    alignment_heads: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WhisperConfig:
+    """Everything but the weights and the tokenizer."""
+
+    dims: WhisperDims
+    tokens: WhisperTokens

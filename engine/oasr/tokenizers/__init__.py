@@ -1,0 +1,1 @@
+"""Tokenizers: ids ↔ text, and the pieces that a text is made of."""

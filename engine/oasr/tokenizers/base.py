@@ -1,0 +1,87 @@
+"""What every tokenizer offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+REPLACEMENT = "\ufffd"
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalText:
+    """Where an incremental decode stands.
+
+    Attributes:
+        ids: labels decoded so far (kept only by tokenizers that must look back).
+        text: text emitted so far, likewise.
+        pending: bytes that do not yet make a whole character.
+    """
+
+    ids: tuple[int, ...] = ()
+    text: str = ""
+    pending: bytes = b""
+
+
+class Tokenizer(ABC):
+    """Ids ↔ text. Special ids (control tokens) render as nothing.
+
+    `decode` returns what the ids spell, leading space included where the vocabulary carries one:
+    whoever joins windows needs to know whether a word or a script without spaces goes on.
+    """
+
+    @property
+    @abstractmethod
+    def vocab_size(self) -> int:
+        """Number of ids that the vocabulary names, special ones included."""
+
+    @abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """Label ids of `text`; no control token is added, none is recognised inside the text."""
+
+    @abstractmethod
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of `ids`. Special ids and ids outside the vocabulary are skipped."""
+
+    def special_id(self, content: str) -> int | None:
+        """Id of the control token written `content`, or None."""
+        return self.special_ids.get(content)
+
+    @property
+    def special_ids(self) -> dict[str, int]:
+        """Control tokens by content."""
+        return {}
+
+    def decode_incremental(
+        self, new_ids: Sequence[int], state: IncrementalText | None = None
+    ) -> tuple[str, IncrementalText]:
+        """The text that `new_ids` add, and the state to pass with the next ids.
+
+        Text that later ids could still change (an incomplete character) is held back. This
+        default decodes everything again; tokenizers that render piece by piece override it.
+        """
+        state = state or IncrementalText()
+        ids = (*state.ids, *new_ids)
+        text = self.decode(ids)
+        stable = text.rstrip(REPLACEMENT)
+        if not stable.startswith(state.text):
+            return "", IncrementalText(ids, state.text)
+        return stable[len(state.text) :], IncrementalText(ids, stable)
+
+    def flush(self, state: IncrementalText) -> str:
+        """What is still held back when no more ids come."""
+        return self.decode(state.ids)[len(state.text) :]
+
+    def token_pieces(self, ids: Sequence[int]) -> list[str]:
+        """One string an id; joined they equal `decode(ids)`.
+
+        A character that spans several ids belongs to the id that completes it.
+        """
+        pieces, state = [], IncrementalText()
+        for token in ids:
+            piece, state = self.decode_incremental((token,), state)
+            pieces.append(piece)
+        if pieces:
+            pieces[-1] += self.flush(state)
+        return pieces

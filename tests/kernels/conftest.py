@@ -1,0 +1,18 @@
+"""Kernels run without gradients, on two threads unless a test says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def quiet_torch() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        yield
+    torch.set_num_threads(threads)
