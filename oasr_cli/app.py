@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated, NoReturn
 
@@ -54,6 +55,9 @@ def root(
 
 def main() -> NoReturn:
     """Console entry point. Never shows a bare traceback; exit codes are those of `console.ExitCode`."""
+    # torch's OpenMP workers spin after each operation, on cores that the int16 kernels and the
+    # readers could use; the variable is read when torch is first imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app(prog_name="oasr")
     except BaseException as error:

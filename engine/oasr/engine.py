@@ -60,6 +60,9 @@ class Engine:
         self.config = config or EngineConfig(**fields)
         self.device = choose_device(self.config.device)
         self.dtype = choose_dtype(self.config.dtype, self.device)
+        if self.dtype == "float32" and self.device.type == "cuda":
+            # float32 means float32: cuDNN would round convolutions to 10-bit mantissas by default.
+            torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
         if self.config.threads is not None:
             torch.set_num_threads(self.config.threads)
         # Under "auto" the checkpoint has a say: kernels of int16 need heads of one size.

@@ -20,7 +20,7 @@ from oasr.executor.batching import BatchLimits, LookaheadBuffer, MicroBatch
 from oasr.executor.budget import StepBudget
 from oasr.executor.collate import Collated, Collator
 from oasr.executor.counters import Counters
-from oasr.executor.rescue import Outcome, rescue
+from oasr.executor.rescue import Outcome, forget_frames, rescue
 from oasr.models.interfaces import AsrModel, EncoderOutput
 from oasr.types import Request
 
@@ -125,7 +125,7 @@ class OfflineExecutor:
             with self.counters.time("decode"):
                 finished = self.strategy.advance(budget)
         except Exception as error:
-            self._suspects.append((self.strategy.abort(), error))
+            self._suspects.append((self.strategy.abort(), forget_frames(error)))
             return []
         self.counters.steps += budget.used
         self._skipped = self._skipped + 1 if budget.spent else 0
@@ -166,7 +166,7 @@ class OfflineExecutor:
             with self.counters.time("decode"):
                 self.strategy.begin_offline(encoder_out, requests)
         except Exception as error:
-            self._suspects.append((requests, error))
+            self._suspects.append((requests, forget_frames(error)))
 
     def _tick_one_shot(self) -> list[Outcome]:
         launched: tuple[MicroBatch, PendingDecode] | None = None
@@ -185,7 +185,7 @@ class OfflineExecutor:
                     else:
                         launched = (collated.batch, pending)
             except Exception as error:
-                self._suspects.append((requests, error))
+                self._suspects.append((requests, forget_frames(error)))
         earlier, self._in_flight = self._in_flight, launched
         return self._collect(earlier) + outcomes
 
@@ -197,7 +197,7 @@ class OfflineExecutor:
             with self.counters.time("readback"):
                 nbests = pending.collect()
         except Exception as error:
-            self._suspects.append((batch.requests, error))
+            self._suspects.append((batch.requests, forget_frames(error)))
             return []
         return [Outcome(r, n) for r, n in zip(batch.requests, nbests, strict=True)]
 
@@ -215,7 +215,7 @@ class OfflineExecutor:
                 return future.result()
         except Exception as error:
             if batch is not None:
-                self._suspects.append((batch.requests, error))
+                self._suspects.append((batch.requests, forget_frames(error)))
             return None
 
     def _prefetch(self) -> None:

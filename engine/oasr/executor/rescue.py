@@ -42,7 +42,7 @@ def rescue(
         error: what it failed with.
         counters: `oom_splits` and `isolated` are counted up.
     """
-    log.warning("a batch of %d rows failed (%s); retrying its rows", len(requests), error)
+    log.warning("a batch of %d rows failed (%s); retrying its rows", len(requests), _first_line(error))
     if out_of_memory(error):
         counters.oom_splits += 1
         if torch.cuda.is_available():
@@ -55,14 +55,25 @@ def rescue(
         parts = [[request] for request in requests]
     outcomes: list[Outcome] = []
     for part in filter(None, parts):
+        again: Exception | None = None
         try:
             outcomes += run(part)
-        except Exception as again:
-            if len(part) == 1:
-                outcomes.append(Outcome(part[0], error=_as_row_error(again)))
-            else:
-                outcomes += rescue(run, part, again, counters)
+        except Exception as raised:
+            again = forget_frames(raised)
+        if again is not None and len(part) == 1:
+            outcomes.append(Outcome(part[0], error=_as_row_error(again)))
+        elif again is not None:
+            outcomes += rescue(run, part, again, counters)
     return outcomes
+
+
+def forget_frames(error: Exception) -> Exception:
+    """`error` without its traceback, whose frames keep the failed batch's tensors alive."""
+    chain: BaseException | None = error
+    while chain is not None:
+        chain.__traceback__ = None
+        chain = chain.__cause__ or chain.__context__
+    return error
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -80,4 +91,8 @@ def _as_row_error(error: Exception) -> RowError:
         return DecodeError(
             "out of memory with this row alone; use a smaller model, a smaller dtype or --device cpu"
         )
-    return DecodeError(f"{type(error).__name__}: {error}".strip().splitlines()[0])
+    return DecodeError(_first_line(error))
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".strip().splitlines()[0]

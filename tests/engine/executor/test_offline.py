@@ -1,4 +1,5 @@
 import random
+import weakref
 
 import pytest
 import torch
@@ -175,3 +176,23 @@ def test_dropping_a_list_leaves_the_executor_usable():
     executor.drop_all()
     assert not executor.has_work
     assert texts(drain(executor, [request(13)])) == {13: expected_tokens(13)}
+
+
+def test_a_failed_batch_does_not_keep_its_tensors_alive_while_its_rows_are_retried():
+    model = FakeModel()
+    alive = []
+
+    class Held:
+        pass
+
+    def encode(features, lengths, **conditioning):
+        alive[:] = [ref for ref in alive if ref() is not None]
+        held = Held()
+        alive.append(weakref.ref(held))
+        if len(features) > 1 or len(alive) > 1:
+            raise torch.OutOfMemoryError(f"fake: {len(alive)} batches in memory")
+        return FakeModel.encode_offline(model, features, lengths)
+
+    model.encode_offline = encode
+    outcomes = drain(make(model=model, max_batch_size=8), [request(n) for n in range(1, 17)])
+    assert texts(outcomes) == {n: expected_tokens(n) for n in range(1, 17)}
