@@ -126,22 +126,28 @@ void py_window_project(Address hidden, Index batch, Index t, Index k_dim, Index 
   window_project(from, shape, weight, k, v);
 }
 
-template <class T>
-void attend(Address q, Address keys, Address values, const StepShape& shape, Address out) {
-  if (shape.rows == 0) return;
-  const auto* query = pointer<const float>(q, "q");
-  const auto* k = pointer<const T>(keys, "keys", shape.capacity == 0);
-  const auto* v = pointer<const T>(values, "values", shape.capacity == 0);
-  auto* to = pointer<float>(out, "out");
-  const py::gil_scoped_release release;
-  step_attention(query, k, v, shape, to);
+const std::uint16_t* const* addresses(Address address, const char* name, Index rows) {
+  const auto* values = pointer<const Address>(address, name, rows == 0);
+  for (Index r = 0; r < rows; ++r) pointer<const std::uint16_t>(values[r], name);
+  return reinterpret_cast<const std::uint16_t* const*>(values);
 }
 
-void py_window_attention(Address q, Address keys, Address values, Address lens, Index rows, Index heads, Index t,
-                         Address out) {
+void py_window_attention(Address q, Address keys, Address values, Address frames, Address lens, Index rows,
+                         Index heads, Address out) {
   usable();
-  attention_shape(rows, t, heads);
-  attend<std::uint16_t>(q, keys, values, {rows, heads, t, nullptr, bounds(lens, "lens", rows, t, rows == 0)}, out);
+  at_least("rows", rows, 0);
+  at_least("heads", heads, 1);
+  if (rows == 0) return;
+  const auto* sizes = bounds(frames, "frames", rows, 1 << 16, false);
+  const auto* seen = bounds(lens, "lens", rows, 1 << 16, false);
+  for (Index r = 0; r < rows; ++r) {
+    if (seen[r] > sizes[r]) refuse("lens", "at most the row's " + std::to_string(sizes[r]), std::to_string(seen[r]));
+  }
+  const WindowRows windows{rows, heads, addresses(keys, "keys", rows), addresses(values, "values", rows), sizes, seen};
+  const auto* query = pointer<const float>(q, "q");
+  auto* to = pointer<float>(out, "out");
+  const py::gil_scoped_release release;
+  window_attention(query, windows, to);
 }
 
 void py_step_attention(Address q, Address keys, Address values, Address starts, Address lens, Index rows, Index heads,
@@ -149,7 +155,14 @@ void py_step_attention(Address q, Address keys, Address values, Address starts, 
   usable();
   attention_shape(rows, capacity, heads);
   const auto* from = bounds(starts, "starts", rows, capacity, true);
-  attend<float>(q, keys, values, {rows, heads, capacity, from, bounds(lens, "lens", rows, capacity, rows == 0)}, out);
+  const StepShape shape{rows, heads, capacity, from, bounds(lens, "lens", rows, capacity, rows == 0)};
+  if (rows == 0) return;
+  const auto* query = pointer<const float>(q, "q");
+  const auto* k = pointer<const float>(keys, "keys", capacity == 0);
+  const auto* v = pointer<const float>(values, "values", capacity == 0);
+  auto* to = pointer<float>(out, "out");
+  const py::gil_scoped_release release;
+  step_attention(query, k, v, shape, to);
 }
 
 }  // namespace
@@ -174,8 +187,9 @@ void bind_fixed16(py::module_& m) {
   sub.def("window_project", &py_window_project, arg("hidden"), arg("batch"), arg("t"), arg("k_dim"), arg("heads"),
           arg("packed"), arg("scales"), arg("bias"), arg("keys"), arg("values"),
           "Keys and values of a window, half floats (batch, heads, t, 64).");
-  sub.def("window_attention", &py_window_attention, arg("q"), arg("keys"), arg("values"), arg("lens"), arg("rows"),
-          arg("heads"), arg("t"), arg("out"), "One query a row over half floats (rows, heads, t, 64).");
+  sub.def("window_attention", &py_window_attention, arg("q"), arg("keys"), arg("values"), arg("frames"), arg("lens"),
+          arg("rows"), arg("heads"), arg("out"),
+          "One query a row over half floats (heads, frames, 64) at the row's own addresses keys[r], values[r].");
   sub.def("step_attention", &py_step_attention, arg("q"), arg("keys"), arg("values"), arg("starts"), arg("lens"),
           arg("rows"), arg("heads"), arg("capacity"), arg("out"),
           "One query a row over float32 (rows, heads, capacity, 64), frames starts to lens.");

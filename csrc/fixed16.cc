@@ -84,9 +84,7 @@ void self_attention(const float*, const AttentionShape&, const std::int64_t*, fl
 void window_project(const float*, const AttentionShape&, const PackedWeight&, std::uint16_t*, std::uint16_t*) {
   unavailable();
 }
-void step_attention(const float*, const std::uint16_t*, const std::uint16_t*, const StepShape&, float*) {
-  unavailable();
-}
+void window_attention(const float*, const WindowRows&, float*) { unavailable(); }
 void step_attention(const float*, const float*, const float*, const StepShape&, float*) { unavailable(); }
 
 #endif

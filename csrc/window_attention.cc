@@ -83,41 +83,56 @@ OASR_AVX2 void weigh(const float* weights, const T* values, Index frames, float 
   for (int i = 0; i < 8; ++i) _mm256_storeu_ps(out + 8 * i, _mm256_mul_ps(sums[i], scale));
 }
 
+// What one head of one row looks at.
 template <class T>
-void attend(const float* q, const T* keys, const T* values, const StepShape& shape, float* out) {
-  const auto head = [&](Index item) {
+struct View {
+  const T *keys, *values;
+  Index frames;
+};
+
+// `view(row, head)` finds the View of an item; `work` counts frames over all rows.
+template <class Find>
+void attend(const float* q, Index rows, Index heads, Index work, Find view, float* out) {
+  const auto one = [&](Index item) {
     static thread_local Scratch memory;
-    const Index row = item / shape.heads;
-    const Index start = shape.starts != nullptr ? shape.starts[row] : 0;
-    const Index frames = std::max<Index>(0, shape.ends[row] - start);
+    const auto seen = view(item / heads, item % heads);
     float* to = out + item * kHeadSize;
-    if (frames == 0) {
+    if (seen.frames <= 0) {
       std::memset(to, 0, kHeadSize * sizeof *to);
       return;
     }
-    auto* scores = memory.at_least<float>(frames + 8);
-    const Index first = (item * shape.capacity + start) * kHeadSize;
-    const float largest = score(q + item * kHeadSize, keys + first, frames, scores);
-    const float sum = exponentiate(scores, frames, largest);
-    weigh(scores, values + first, frames, 1.f / sum, to);
+    auto* scores = memory.at_least<float>(seen.frames + 8);
+    const float largest = score(q + item * kHeadSize, seen.keys, seen.frames, scores);
+    const float sum = exponentiate(scores, seen.frames, largest);
+    weigh(scores, seen.values, seen.frames, 1.f / sum, to);
   };
-  Index work = 0;
-  for (Index r = 0; r < shape.rows; ++r) work += shape.ends[r] - (shape.starts != nullptr ? shape.starts[r] : 0);
-  const Index items = shape.rows * shape.heads;
+  const Index items = rows * heads;
   // Under some 10 microseconds of work another thread would come too late.
-  if (work * shape.heads > 1000) return parallel_for(items, head);
-  for (Index item = 0; item < items; ++item) head(item);
+  if (work * heads > 1000) return parallel_for(items, one);
+  for (Index item = 0; item < items; ++item) one(item);
 }
 
 }  // namespace
 
-void step_attention(const float* q, const std::uint16_t* keys, const std::uint16_t* values, const StepShape& shape,
-                    float* out) {
-  attend(q, keys, values, shape, out);
+void step_attention(const float* q, const float* keys, const float* values, const StepShape& shape, float* out) {
+  const auto start_of = [&](Index row) { return shape.starts != nullptr ? Index(shape.starts[row]) : 0; };
+  Index work = 0;
+  for (Index r = 0; r < shape.rows; ++r) work += std::max<Index>(0, shape.ends[r] - start_of(r));
+  const auto view = [&](Index row, Index head) {
+    const Index first = ((row * shape.heads + head) * shape.capacity + start_of(row)) * kHeadSize;
+    return View<float>{keys + first, values + first, shape.ends[row] - start_of(row)};
+  };
+  attend(q, shape.rows, shape.heads, work, view, out);
 }
 
-void step_attention(const float* q, const float* keys, const float* values, const StepShape& shape, float* out) {
-  attend(q, keys, values, shape, out);
+void window_attention(const float* q, const WindowRows& windows, float* out) {
+  Index work = 0;
+  for (Index r = 0; r < windows.rows; ++r) work += windows.lens[r];
+  const auto view = [&](Index row, Index head) {
+    const Index first = head * windows.frames[row] * kHeadSize;
+    return View<std::uint16_t>{windows.keys[row] + first, windows.values[row] + first, windows.lens[row]};
+  };
+  attend(q, windows.rows, windows.heads, work, view, out);
 }
 
 }  // namespace oasr::fixed16

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
@@ -83,6 +84,9 @@ def start_engine(job: Job) -> Engine:
     return engine
 
 
+_CHANNEL_SUFFIX = re.compile(r"-ch\d+$")
+
+
 class Run:
     """The loop over the rows of one list."""
 
@@ -159,16 +163,24 @@ class Run:
 
     def _recall(self, record: Mapping[str, Any]) -> None:
         """Take in a record that an earlier run wrote."""
-        if "error" in record:
-            self._failed_before.add(str(record.get("id", record.get("key"))))
+        from oasr.output.rows import row_id
+
+        if "error" in record and (name := row_id(record)) is not None:
+            # The list knows a row whose channels were split by the id before the suffix.
+            self._failed_before |= {name, _CHANNEL_SUFFIX.sub("", name)}
         if self.scorer is not None:
             self.scorer.add(self._reference(record), record.get("pred_text"), record.get("language"))
 
     def _reference(self, keys: Mapping[str, Any], text: str | None = None) -> str | None:
         """The reference of a row: what --reference-field names, else its text."""
+        from oasr.manifest.dialect import TEXT_KEYS
+
         name = self.job.run.reference_field
-        found = keys.get(name) if name else text if text is not None else keys.get("text", keys.get("txt"))
-        return found if isinstance(found, str) else None
+        if name is not None:
+            text = keys.get(name)
+        elif text is None:
+            text = next((keys[key] for key in TEXT_KEYS if keys.get(key) is not None), None)
+        return text if isinstance(text, str) else None
 
     # The end ----------------------------------------------------------------------------------
 

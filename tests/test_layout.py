@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/architecture.md")
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/formats.md", "manifests/README.md")
+USER_DOCUMENTS = ("README.md", "docs/formats.md", "manifests/README.md")
 SOURCES = ("engine", "oasr_cli", "ci", "tests")
 SUFFIX = re.compile(r"\.(py|pyi|md|toml|ini|sh|cc|cpp|h|cuh|jsonl|json|txt|tsv)$")
 LIGHT = """
@@ -59,7 +60,8 @@ def test_every_named_symbol_exists(document: str, repo_root: Path) -> None:
     assert not missing, f"{document} names what no source file contains: {', '.join(missing)}"
 
 
-def test_every_flag_of_the_readme_exists(repo_root: Path) -> None:
+@pytest.mark.parametrize("document", USER_DOCUMENTS)
+def test_every_flag_of_a_document_exists(document: str, repo_root: Path) -> None:
     import typer.main
 
     from oasr_cli.app import app
@@ -69,11 +71,11 @@ def test_every_flag_of_the_readme_exists(repo_root: Path) -> None:
     for command in _commands(group):
         for parameter in command.params:
             known.update([*parameter.opts, *parameter.secondary_opts])
-    text = (repo_root / "README.md").read_text(encoding="utf-8")
+    text = (repo_root / document).read_text(encoding="utf-8")
     own = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(("pip ", "python3 ")))
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", own))
-    assert named, "the README names no flag: has its form changed?"
-    assert named <= known, f"the README names flags that no command has: {', '.join(sorted(named - known))}"
+    assert named, f"{document} names no flag: has its form changed?"
+    assert named <= known, f"{document} names flags that no command has: {', '.join(sorted(named - known))}"
 
 
 def _commands(command: object) -> list:

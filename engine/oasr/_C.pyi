@@ -67,7 +67,7 @@ class fixed16:
     ) -> None: ...
     @staticmethod
     def window_attention(
-        q: int, keys: int, values: int, lens: int, rows: int, heads: int, t: int, out: int
+        q: int, keys: int, values: int, frames: int, lens: int, rows: int, heads: int, out: int
     ) -> None: ...
     @staticmethod
     def step_attention(
@@ -81,6 +81,10 @@ class fixed16:
         capacity: int,
         out: int,
     ) -> None: ...
+
+class memory:
+    @staticmethod
+    def keep_large_blocks() -> bool: ...
 
 class segmentation:
     @staticmethod

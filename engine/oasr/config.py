@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 from oasr.errors import OptionsError
 
 DTYPES = ("auto", "float32", "bfloat16", "float16", "int16", "int8")
+_WHOLE = ("max_batch_size", "workers", "decode_steps_per_tick", "max_new_tokens")
+_REAL = ("max_tick_ms",)
+_OPTIONAL = ("threads", "max_decode_slots", "max_batch_seconds", "decode_kv_budget_gib")
+_REALS = (*_REAL, "max_batch_seconds", "decode_kv_budget_gib")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +64,18 @@ class EngineConfig:
             raise OptionsError(f"dtype: expected one of {', '.join(DTYPES)}, got {self.dtype!r}")
         if self.decoder_type not in ("ctc_cuda", "ctc_wfst"):
             raise OptionsError(f"decoder_type: expected ctc_cuda or ctc_wfst, got {self.decoder_type!r}")
-        positive = ("max_batch_size", "workers", "max_tick_ms", "decode_steps_per_tick", "max_new_tokens")
-        optional = ("max_batch_seconds", "threads", "max_decode_slots", "decode_kv_budget_gib")
-        for name in positive + optional:
+        for name in (*_WHOLE, *_REAL, *_OPTIONAL):
             value = getattr(self, name)
-            if value is None and name in optional:
+            if value is None and name in _OPTIONAL:
                 continue
-            if not value > 0:
-                raise OptionsError(f"{name}: expected a number > 0, got {value!r}")
-        if self.decode_admit_window_ms < 0:
-            raise OptionsError(f"decode_admit_window_ms: expected >= 0, got {self.decode_admit_window_ms!r}")
+            kind, words = (Real, "a number") if name in _REALS else (Integral, "an integer")
+            if not _is(kind, value) or not 0 < value < math.inf:
+                raise OptionsError(f"{name}: expected {words} > 0, got {value!r}")
+        held = self.decode_admit_window_ms
+        if not _is(Real, held) or not 0 <= held < math.inf:
+            raise OptionsError(f"decode_admit_window_ms: expected a number >= 0, got {held!r}")
+
+
+def _is(kind: type, value: Any) -> bool:
+    """Whether `value` is a `kind` of number; True and False are none."""
+    return isinstance(value, kind) and not isinstance(value, bool)

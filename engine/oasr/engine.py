@@ -11,6 +11,7 @@ cut into windows) → `executor.offline` (batches, encoder, decode family) → `
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import TracebackType
@@ -67,7 +68,9 @@ class Engine:
             torch.set_num_threads(self.config.threads)
         # Under "auto" the checkpoint has a say: kernels of int16 need heads of one size.
         automatic = self.config.dtype == "auto" and self.dtype == "int16"
-        self.model = load_model(self.config.model, self.device, "float32" if automatic else self.dtype)
+        self.model = load_model(
+            os.fspath(self.config.model), self.device, "float32" if automatic else self.dtype
+        )
         if automatic and self.model.offers_fixed16:
             self.model.use_fixed16()
         elif automatic:
@@ -132,6 +135,7 @@ class Engine:
         base = DecodingOptions.coerce(options)
         settings = settings or LoaderSettings(sample_rate=self.sample_rate, workers=self.config.workers)
         open_rows: dict[int, Row] = {}
+        self.executor.interactive = False
         with AudioLoader(rows, replace(settings, sample_rate=self.sample_rate)) as loader:
             source, exhausted = iter(loader), False
             try:
@@ -149,7 +153,7 @@ class Engine:
                     for key, output in early or self._tick():
                         yield key, open_rows.pop(key), output
             finally:
-                self._stopping = False
+                self._stopping, self.executor.interactive = False, True
                 self._drop_work()
 
     # Owning the loop --------------------------------------------------------------------------
@@ -243,7 +247,8 @@ class Engine:
         self._results.expect(key, len(requests), waveform.duration_s, waveform.warnings)
         for request in requests:
             if is_digital_silence(request.samples):
-                self._silent.append(Outcome(request, (Hypothesis((), 0.0),)))
+                language = self.model.stated_language(options)
+                self._silent.append(Outcome(request, (Hypothesis((), 0.0, language=language),)))
             else:
                 self.executor.add(request)
 

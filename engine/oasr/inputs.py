@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,12 @@ def utterance_of(item: Any, index: int) -> Utterance | RowFailure:
     if (
         isinstance(item, tuple)
         and len(item) == 2
-        and isinstance(item[1], int)
+        and isinstance(item[1], Integral)
         and not isinstance(item[1], bool)
     ):
-        return Utterance(f"item-{index}", index=index, samples=item[0], sample_rate=item[1])
+        return Utterance(f"item-{index}", index=index, samples=item[0], sample_rate=int(item[1]))
+    found = f"a tuple of {', '.join(type(part).__name__ for part in item)}" if isinstance(item, tuple) else ""
     raise OptionsError(
-        f"item {index}: expected a path, an Utterance or (samples, sample_rate), got {type(item).__name__}"
+        f"item {index}: expected a path, an Utterance or (samples, sample_rate in Hz as an integer), "
+        f"got {found or type(item).__name__}"
     )

@@ -23,7 +23,8 @@ class Registry(Generic[T]):
         """`kind` is the word used in messages; `builtin` maps names to import targets."""
         self.kind = kind
         self.group = group
-        self._targets: dict[str, str] = dict(builtin or {})
+        self._builtin = dict(builtin or {})
+        self._targets = dict(self._builtin)
         self._loaded: dict[str, T] = {}
         self._scanned = False
 
@@ -31,8 +32,8 @@ class Registry(Generic[T]):
         """Decorator that adds its argument under `name`; a second claim on a name is refused."""
 
         def add(entry: T) -> T:
-            known = self._loaded.get(name)
-            if known is not None and known is not entry:
+            known = self._loaded.get(name, self._builtin.get(name, entry))
+            if known is not entry and known != _target_of(entry):
                 raise OptionsError(f"{self.kind} {name!r} is already registered by {known!r}")
             self._loaded[name] = entry
             return entry
@@ -48,16 +49,15 @@ class Registry(Generic[T]):
         """The entry called `name`.
 
         Raises:
-            OptionsError: no such entry; the message lists the known names.
+            OptionsError: no such entry (the message lists the known names), or an installed package's
+                entry that cannot be imported.
         """
         self._scan()
         if name not in self._loaded:
             target = self._targets.get(name)
             if target is None:
                 raise OptionsError(f"unknown {self.kind} {name!r}; known: {', '.join(self.names())}")
-            module, _, attribute = target.partition(":")
-            entry = getattr(import_module(module), attribute)
-            self._loaded.setdefault(name, entry)
+            self._loaded.setdefault(name, self._load(name, target))
         return self._loaded[name]
 
     def items(self) -> Iterator[tuple[str, T]]:
@@ -65,13 +65,42 @@ class Registry(Generic[T]):
         for name in self.names():
             yield name, self.get(name)
 
+    def _load(self, name: str, target: str) -> T:
+        module, _, attribute = target.partition(":")
+        if name in self._builtin:
+            return getattr(import_module(module), attribute)
+        try:
+            return getattr(import_module(module), attribute)
+        except Exception as error:
+            raise OptionsError(
+                f"{self.kind} {name!r} of an installed package cannot be imported from {target!r} "
+                f"({type(error).__name__}: {error}); repair or uninstall the package that provides it"
+            ) from error
+
     def _scan(self) -> None:
         if self._scanned:
             return
-        self._scanned = True
+        found: dict[str, str] = {}
         for point in entry_points(group=self.group):
-            if point.name in self._targets or point.name in self._loaded:
+            if (
+                point.name in self._targets
+                or point.name in found
+                or self._is_another(point.name, point.value)
+            ):
                 raise OptionsError(
-                    f"{self.kind} {point.name!r} of package entry point {point.value!r} is taken already"
+                    f"{self.kind} {point.name!r} of package entry point {point.value!r} is taken already; "
+                    "uninstall one of the two packages"
                 )
-            self._targets[point.name] = point.value
+            found[point.name] = point.value
+        self._targets |= found
+        self._scanned = True
+
+    def _is_another(self, name: str, target: str) -> bool:
+        """Whether `name` was registered already by something else than the entry that `target` leads to."""
+        known = self._loaded.get(name)
+        return known is not None and _target_of(known) != target and self._load(name, target) is not known
+
+
+def _target_of(entry: object) -> str:
+    """The import target that leads to `entry`, as built-in entries are named."""
+    return f"{getattr(entry, '__module__', '')}:{getattr(entry, '__qualname__', '')}"

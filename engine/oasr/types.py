@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from oasr.errors import OptionsError, RowError
@@ -93,6 +94,15 @@ class Waveform:
     warnings: tuple[str, ...] = ()
 
 
+_OPTION_KINDS: tuple[tuple[tuple[str, ...], type, str], ...] = (
+    (("n_best", "max_new_tokens", "top_k", "seed"), Integral, "an integer"),
+    (("temperature", "top_p"), Real, "a number"),
+    (("prompt", "task", "language"), str, "a string"),
+    (("word_timestamps",), bool, "True or False"),
+)
+_OPTIONAL_OPTIONS = ("max_new_tokens", "prompt", "task", "language")
+
+
 @dataclass(frozen=True, slots=True)
 class DecodingOptions:
     """What one request asks of the decoder. Frozen; validated once, here.
@@ -113,7 +123,13 @@ class DecodingOptions:
     word_timestamps: bool = False
 
     def __post_init__(self) -> None:
-        """Raise OptionsError for a value outside its range, naming the range."""
+        """Raise OptionsError for a value of another type or outside its range, naming what is expected."""
+        for names, kind, expected in _OPTION_KINDS:
+            for name in names:
+                value = getattr(self, name)
+                odd = isinstance(value, bool) and kind is not bool
+                if odd or not (isinstance(value, kind) or (value is None and name in _OPTIONAL_OPTIONS)):
+                    raise OptionsError(f"{name}: expected {expected}, got {value!r}")
         checks = (
             (self.n_best >= 1, "n_best", "an integer >= 1"),
             (self.max_new_tokens is None or self.max_new_tokens >= 1, "max_new_tokens", "an integer >= 1"),

@@ -76,14 +76,21 @@ void self_attention(const float* qkv, const AttentionShape& shape, const std::in
 void window_project(const float* hidden, const AttentionShape& shape, const PackedWeight& weight, std::uint16_t* keys,
                     std::uint16_t* values);
 
-// One query a row: q and out (rows, heads * 64), over keys and values (rows, heads, capacity, 64) of half floats or
-// float32, frames starts[r] <= j < ends[r] (starts null: from 0). A row with none gives zeros. Sums are float32.
+// One query a row: q and out (rows, heads * 64), over keys and values (rows, heads, capacity, 64) of float32, frames
+// starts[r] <= j < ends[r] (starts null: from 0). A row with none gives zeros. Sums are float32.
 struct StepShape {
   Index rows, heads, capacity;
   const std::int64_t *starts, *ends;
 };
-void step_attention(const float* q, const std::uint16_t* keys, const std::uint16_t* values, const StepShape& shape,
-                    float* out);
 void step_attention(const float* q, const float* keys, const float* values, const StepShape& shape, float* out);
+
+// One query a row over the row's own window, wherever it lies: keys[r] and values[r] point at half floats
+// (heads, frames[r], 64), of which the first lens[r] frames are seen. Rows may come and go without moving a window.
+struct WindowRows {
+  Index rows, heads;
+  const std::uint16_t *const *keys, *const *values;
+  const std::int64_t *frames, *lens;
+};
+void window_attention(const float* q, const WindowRows& windows, float* out);
 
 }  // namespace oasr::fixed16

@@ -80,8 +80,7 @@ def test_a_file_without_read_permission(oasr, engines, manifest, wav, tmp_path):
 def test_very_short_clips_come_out(oasr, engines, wav, samples):
     clip = wav("short.wav", samples=samples)
     done = oasr("transcribe", clip)
-    assert len(done.rows) == 1
-    assert done.code == (0 if stage(done.rows, str(clip)) is None else 1)
+    assert done.code == 0 and [stage(done.rows, str(clip))] == [None]
 
 
 @pytest.mark.parametrize(
@@ -257,6 +256,8 @@ def test_a_full_file_system(oasr, engines, manifest, tmp_path, read_rows):
         (["--batch-size", "0"], ["--batch-size", "> 0"]),
         (["--batch-size", "many"], ["--batch-size", "integer"]),
         (["--batch-seconds", "-1"], ["--batch-seconds"]),
+        (["--batch-seconds", "inf"], ["--batch-seconds", "> 0"]),
+        (["--batch-seconds", "nan"], ["--batch-seconds", "> 0"]),
         (["--workers", "0"], ["--workers"]),
         (["--temperature", "-1"], ["--temperature"]),
         (["--top-p", "2"], ["--top-p"]),

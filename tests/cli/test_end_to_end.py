@@ -52,8 +52,12 @@ def test_the_demo_is_transcribed_scored_and_the_same_at_any_batch_size(
     )
     assert all((out / f"{row['id']}.txt").read_text().split() == row["pred_text"].split() for row in rows)
 
-    one = oasr("transcribe", demo_manifest, *quick, "--batch-size", "1")
-    assert [row["pred_text"] for row in one.rows] == [row["pred_text"] for row in rows]
+    texts = {row["id"]: row["pred_text"] for row in rows}
+    mixed = [row | {"audio": str(demo_manifest.parent / row["audio"])} for row in listed[::-1]]
+    backwards = _manifest(tmp_path / "backwards.jsonl", mixed[1::2] + mixed[::2])
+    for table, size in ((demo_manifest, "1"), (backwards, "7")):
+        again = oasr("transcribe", table, *quick, "--batch-size", size)
+        assert {row["id"]: row["pred_text"] for row in again.rows} == texts
 
 
 def test_broken_and_tiny_recordings_beside_a_good_one(oasr, demo_manifest, tmp_path, tone):
@@ -81,6 +85,7 @@ def test_ten_minutes_of_digital_silence_are_an_empty_text(oasr, tmp_path, tone):
     done = oasr("transcribe", tmp_path / tone("silence.wav", 600 * 8000, rate=8000))
     assert done.code == 0
     assert done.rows[0]["pred_text"] == "" and done.rows[0]["duration"] == 600.0
+    assert done.rows[0]["language"] == "en"  # the model knows no other
 
 
 @pytest.mark.parametrize(

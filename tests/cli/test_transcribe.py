@@ -164,6 +164,32 @@ def test_resume_remembers_earlier_failures(oasr, engines, manifest, tmp_path):
     assert done.code == 3 and engines[1].heard == []
 
 
+@pytest.mark.parametrize(
+    ("listed", "written"),
+    [
+        ({"id": None, "key": "gone", "audio": "gone.wav"}, [{"id": None, "key": "gone"}]),
+        ({"id": "two", "audio": "two.wav"}, [{"id": "two-ch0"}, {"id": "two-ch1"}]),
+    ],
+)
+def test_resume_knows_a_failed_row_however_its_id_is_written(
+    oasr, engines, manifest, wav, tmp_path, listed, written
+):
+    wav("two.wav", channels=2)
+    rows = [{**keys, "error": {"stage": "decode", "message": "broke"}} for keys in written]
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    line = json.dumps(listed)
+    done = oasr("transcribe", manifest(2, line), "-o", tmp_path / "out", "--resume", "--channel", "split")
+    assert done.code == 3 and "1 done before" in done.err
+
+
+def test_wer_takes_either_key_of_a_reference_of_an_earlier_run(oasr, engines, manifest, tmp_path):
+    row = json.dumps({"id": "x", "audio": "raa.wav", "text": None, "txt": "heard x"})
+    assert oasr("transcribe", manifest(1, row), "-o", tmp_path / "out").code == 0
+    done = oasr("transcribe", manifest(1, row), "-o", tmp_path / "out", "--resume", "--wer")
+    assert done.code == 0 and "without a reference" not in done.err and "2 rows" in done.err
+
+
 def test_resume_of_split_channels(oasr, engines, wav, tmp_path, read_rows):
     folder = tmp_path / "in"
     for number in range(5):

@@ -1,4 +1,5 @@
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -136,15 +137,35 @@ def test_admission_is_refused_with_a_reason(make):
     assert [o.text for o in engine.run()] == [text(13)]
 
 
-@pytest.mark.parametrize("bad", [3, ("a.wav",), (clip(1), "16000"), None])
-def test_items_of_unknown_shape_are_named(make, bad):
-    with pytest.raises(OptionsError, match="item 0: expected a path"):
+@pytest.mark.parametrize(
+    ("bad", "found"),
+    [
+        (3, "got int"),
+        (("a.wav",), "got a tuple of str"),
+        ((clip(1), "16000"), "got a tuple of ndarray, str"),
+        (None, "got NoneType"),
+    ],
+)
+def test_items_of_unknown_shape_are_named(make, bad, found):
+    with pytest.raises(OptionsError, match=f"item 0: expected a path.*{found}"):
         list(make().transcribe([bad]))
+
+
+def test_a_sample_rate_may_be_any_integer_type(make):
+    assert [o.text for o in make().transcribe([(clip(13), np.int64(RATE))])] == [text(13)]
 
 
 def test_one_path_is_not_a_list(make):
     with pytest.raises(OptionsError, match="expected a list of items"):
         list(make().transcribe("a.wav"))
+
+
+def test_the_model_may_be_given_as_a_path(make, monkeypatch):
+    asked = []
+    engine = make()
+    monkeypatch.setattr("oasr.engine.load_model", lambda spec, *_: asked.append(spec) or engine.model)
+    Engine(model=Path("some/folder"), device="cpu", decode_method="fake_ar").close()
+    assert asked == ["some/folder"]
 
 
 def test_config_and_fields_do_not_mix():
@@ -175,6 +196,15 @@ def test_digital_silence_is_an_empty_transcript_without_a_decode(make):
     assert [o.text for o in outputs] == ["", text(13)]
     assert outputs[0].ok and outputs[0].finish_reason == "stop" and outputs[0].segments == ()
     assert sum(model.batches) == 1
+
+
+def test_a_silent_row_has_the_language_that_is_known_without_hearing(make):
+    silence = (np.zeros(300, np.float32), RATE)
+    model = FakeModel()
+    model.stated_language = lambda options: options.language or "en"
+    assert [o.language for o in make(model).transcribe([silence])] == ["en"]
+    model.encoder_options = ("language",)
+    assert [o.language for o in make(model).transcribe([silence], {"language": "de"})] == ["de"]
 
 
 def test_failures_and_silence_come_out_while_the_list_is_still_read(make):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from oasr.cache.windows import RowWindows
 from oasr.kernels import fixed16
 from torch import Tensor
 
@@ -108,6 +109,28 @@ def test_scores_that_float32_cannot_hold() -> None:
     assert not fixed16.self_attention(qkv, 1).isfinite().any()
 
 
+def attend_window(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
+    windows = RowWindows.of(keys, values, lengths)
+    return fixed16.attend_windows(q, (windows.keys, windows.values, windows.frames, windows.lengths))
+
+
+def test_rows_of_different_windows_are_found_wherever_they_lie() -> None:
+    parts = []
+    for rows, frames in ((2, 9), (1, 40), (3, 5)):
+        keys, values = torch.randn(2, rows, 2, frames, 64).half()
+        parts.append((torch.randn(rows, 128), keys, values, torch.full((rows,), frames)))
+    alone = torch.cat([attend_window(*part) for part in parts])
+    windows = [RowWindows.of(*part[1:]) for part in parts]
+    joined = windows[0].join(windows[1]).join(windows[2])
+    q = torch.cat([part[0] for part in parts])
+    index = torch.tensor([5, 0, 2, 2, 3])
+    some = joined.select(index)
+    assert joined.size == 40 and some.lengths.tolist() == [5, 9, 40, 40, 5]
+    del parts, windows, joined  # the rows keep their memory themselves
+    found = fixed16.attend_windows(q[index], (some.keys, some.values, some.frames, some.lengths))
+    assert torch.equal(found, alone[index])
+
+
 @pytest.mark.parametrize("kind", ["window", "step"])
 @pytest.mark.parametrize("capacity", [1, 7, 64, 301])
 def test_one_query_a_row(kind: str, capacity: int) -> None:
@@ -120,7 +143,7 @@ def test_one_query_a_row(kind: str, capacity: int) -> None:
         keys, values = keys.half(), values.half()
 
         def run(rows: slice) -> Tensor:
-            return fixed16.window_attention(q[rows], keys[rows], values[rows], ends[rows])
+            return attend_window(q[rows], keys[rows], values[rows], ends[rows])
     else:
         starts[4] = capacity // 3
 
@@ -153,8 +176,8 @@ def test_a_step_that_is_not_finite_stays_alone(bad: float, part: str) -> None:
 
     spoilt, ends = tensors(), torch.tensor([20, 20, 20])
     spoilt[part].view(3, -1)[1, 5] = bad
-    found = fixed16.window_attention(**spoilt, lengths=ends)
-    expected = fixed16.window_attention(**tensors(), lengths=ends)
+    found = attend_window(**spoilt, lengths=ends)
+    expected = attend_window(**tensors(), lengths=ends)
     assert same(found[0], expected[0]) and same(found[2], expected[2])
     if part != "keys" or bad != bad:  # an infinite key may have a score of minus infinity, which is no fault
         assert not found[1].isfinite().all()
@@ -168,11 +191,12 @@ def test_a_step_that_is_not_finite_stays_alone(bad: float, part: str) -> None:
         (lambda qkv, n: fixed16.self_attention(qkv, 2, n.int()), "int64"),
         (lambda qkv, n: fixed16.self_attention(qkv, 2, n + 9), "lens: expected 0 to 4, got 10"),
         (lambda qkv, n: fixed16.self_attention(qkv, 2, n - 2), "lens"),
-        (lambda qkv, n: fixed16.window_attention(qkv[:, 0, :128], qkv, qkv, n), "four dimensions"),
+        (lambda qkv, n: fixed16.attend_windows(qkv[:, 0, :100], (n, n, n, n)), "multiple of 64"),
         (
-            lambda qkv, n: fixed16.window_attention(qkv[:, 0, :64], *[qkv.view(2, 1, 24, 64)] * 2, n),
-            "float16",
+            lambda qkv, n: fixed16.attend_windows(qkv[:, 0, :64], (n * 0, n * 0, n, n)),
+            "keys: expected the address",
         ),
+        (lambda qkv, n: fixed16.attend_windows(qkv[:, 0, :64], (n * 64, n * 64, n, n + 1)), "lens"),
         (
             lambda qkv, n: fixed16.step_attention(qkv[:, 0, :64], *[qkv.view(2, 1, 24, 64)] * 2, n + 30),
             "lens",

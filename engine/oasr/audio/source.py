@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import stat
 import subprocess
 import threading
+import time
 from io import BytesIO
 from typing import IO
 
@@ -15,6 +17,8 @@ from oasr.errors import AudioError
 from oasr.types import Utterance
 
 _POLL_S = 0.1
+_WRITER_S = 10.0
+"""How long a named pipe may be without a writer; once there is one, it may take its time."""
 
 
 def open_source(utterance: Utterance, allow_pipes: bool, cancel: threading.Event | None) -> IO[bytes]:
@@ -22,7 +26,7 @@ def open_source(utterance: Utterance, allow_pipes: bool, cancel: threading.Event
 
     Raises:
         AudioError: nothing there, a folder, no permission, 0 bytes, or a command that may not run or fails.
-        ReadCancelledError: `cancel` was set while a command ran.
+        ReadCancelledError: `cancel` was set while a command ran or a pipe was read.
     """
     if utterance.command is not None:
         if not allow_pipes:
@@ -31,25 +35,49 @@ def open_source(utterance: Utterance, allow_pipes: bool, cancel: threading.Event
                 "and commands are run with --allow-pipes only"
             )
         return BytesIO(_run(utterance.command, cancel))
-    return _open_path(utterance.audio)
+    return _open_path(utterance.audio, cancel)
 
 
-def _open_path(path: str) -> IO[bytes]:
+def _open_path(path: str, cancel: threading.Event | None) -> IO[bytes]:
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116 (a Path would refuse nothing and cost a copy)
         if stat.S_ISDIR(mode):
             raise AudioError("expected an audio file, found a folder")
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
             raise AudioError("expected an audio file, found a device or socket")
-        file = open(path, "rb", buffering=0)  # noqa: PTH123, SIM115 (closed by the caller)
+        if stat.S_ISFIFO(mode):
+            return BytesIO(_read_pipe(path, cancel))
+        return open(path, "rb", buffering=0)  # noqa: PTH123, SIM115 (closed by the caller)
     except OSError as error:
         raise AudioError(f"cannot be opened: {error.strerror or error}") from None
     except ValueError as error:
         raise AudioError(f"{path!r} cannot be a path: {error}") from None
-    if stat.S_ISFIFO(mode):
-        with file:
-            return BytesIO(file.readall())
-    return file
+
+
+def _read_pipe(path: str, cancel: threading.Event | None) -> bytes:
+    """All that comes out of a named pipe. An ordinary open would wait for a writer without end."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        parts: list[bytes] = []
+        writer, give_up = False, time.monotonic() + _WRITER_S
+        while not (cancel is not None and cancel.is_set()):
+            try:
+                data = os.read(fd, 1 << 20)
+            except BlockingIOError:  # somebody holds the other end and has nothing to say yet
+                writer = True
+                select.select([fd], [], [], _POLL_S)
+                continue
+            if data:
+                parts.append(data)
+            elif writer or parts:
+                return b"".join(parts)
+            elif time.monotonic() > give_up:
+                raise AudioError(f"expected an audio file, found a pipe without a writer for {_WRITER_S:g} s")
+            else:
+                time.sleep(_POLL_S / 10)
+        raise ReadCancelledError
+    finally:
+        os.close(fd)
 
 
 def _run(command: str, cancel: threading.Event | None) -> bytes:

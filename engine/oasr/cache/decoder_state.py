@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-Pair = tuple[Tensor, Tensor]
+from oasr.cache.windows import DenseWindow, Window, windows_join
 
 
 @dataclass(slots=True)
@@ -25,17 +25,18 @@ class DecoderState:
 
     Attributes:
         keys, values: one (B, H, capacity, D) buffer a layer, zero beyond what was written.
-        cross: one (keys, values) pair a layer, each (B, H, S, D); empty without cross-attention.
+        cross: the encoder windows, one a layer; empty without cross-attention.
         lens: (B,) int64 on the device.
         starts: (B,) int64 on the device, or None.
-        cross_lens: (B,) int64 on the device when some row uses less than S; None = all use S.
+        cross_lens: (B,) int64 on the device when some row uses less than S; None = all use S, or
+            the windows know it themselves (`RowWindows`).
         width: the largest of `lens`, known to the host.
         uniform: every row's `lens` equals `width`.
     """
 
     keys: list[Tensor]
     values: list[Tensor]
-    cross: list[Pair]
+    cross: list[Window]
     lens: Tensor
     starts: Tensor | None
     cross_lens: Tensor | None
@@ -94,7 +95,7 @@ class DecoderState:
         """(B, 1, 1, S) valid encoder frames; None = every row uses the whole window."""
         if self.cross_lens is None:
             return None
-        index = torch.arange(self.cross[0][0].shape[2], device=self.lens.device)
+        index = torch.arange(self.cross[0].size, device=self.lens.device)
         return (index < self.cross_lens[:, None])[:, None, None]
 
     def select(self, index: Tensor) -> DecoderState:
@@ -107,7 +108,7 @@ class DecoderState:
             self,
             keys=[_pick(x, index, self.width) for x in self.keys],
             values=[_pick(x, index, self.width) for x in self.values],
-            cross=[(k.index_select(0, index), v.index_select(0, index)) for k, v in self.cross],
+            cross=[window.select(index) for window in self.cross],
             lens=self.lens.index_select(0, index),
             starts=None if self.starts is None else self.starts.index_select(0, index),
             cross_lens=None if self.cross_lens is None else self.cross_lens.index_select(0, index),
@@ -124,22 +125,19 @@ class DecoderState:
         if self.starts is not None and not bool(self.starts.any()):
             self.starts = None
         if self.cross_lens is not None:
-            full = self.cross[0][0].shape[2]
+            full = self.cross[0].size
             self.cross_lens = None if bool((self.cross_lens == full).all()) else self.cross_lens
 
 
 def can_merge(a: DecoderState, b: DecoderState) -> bool:
     """Whether the rows of both states can step together (same layers, heads, dtype and device)."""
-    if len(a.keys) != len(b.keys) or len(a.cross) != len(b.cross):
+    if len(a.keys) != len(b.keys) or not windows_join(a.cross, b.cross):
         return False
 
     def kind(x: Tensor) -> tuple[object, ...]:
         return x.shape[1], x.shape[3], x.dtype, x.device
 
-    return all(
-        kind(x) == kind(y)
-        for x, y in zip([*a.keys[:1], *_firsts(a.cross)], [*b.keys[:1], *_firsts(b.cross)], strict=True)
-    )
+    return all(kind(x) == kind(y) for x, y in zip(a.keys[:1], b.keys[:1], strict=True))
 
 
 def merge(a: DecoderState, b: DecoderState) -> DecoderState:
@@ -155,7 +153,7 @@ def merge(a: DecoderState, b: DecoderState) -> DecoderState:
     return DecoderState(
         keys=[_stack(x, y, capacity) for x, y in zip(a.keys, b.keys, strict=True)],
         values=[_stack(x, y, capacity) for x, y in zip(a.values, b.values, strict=True)],
-        cross=[_stack_pair(x, y) for x, y in zip(a.cross, b.cross, strict=True)],
+        cross=[x.join(y) for x, y in zip(a.cross, b.cross, strict=True)],
         lens=torch.cat([a.lens, b.lens]),
         starts=_join_optional(a.starts, b.starts, torch.zeros_like(a.lens), torch.zeros_like(b.lens)),
         cross_lens=_join_cross_lens(a, b),
@@ -165,10 +163,10 @@ def merge(a: DecoderState, b: DecoderState) -> DecoderState:
 
 
 def _join_cross_lens(a: DecoderState, b: DecoderState) -> Tensor | None:
-    if not a.cross:
+    if not a.cross or not isinstance(a.cross[0], DenseWindow):
         return None
-    full_a, full_b = (torch.full_like(s.lens, s.cross[0][0].shape[2]) for s in (a, b))
-    if a.cross[0][0].shape[2] == b.cross[0][0].shape[2]:
+    full_a, full_b = (torch.full_like(s.lens, s.cross[0].size) for s in (a, b))
+    if a.cross[0].size == b.cross[0].size:
         return _join_optional(a.cross_lens, b.cross_lens, full_a, full_b)
     left = full_a if a.cross_lens is None else a.cross_lens
     return torch.cat([left, full_b if b.cross_lens is None else b.cross_lens])
@@ -180,21 +178,12 @@ def _join_optional(a: Tensor | None, b: Tensor | None, default_a: Tensor, defaul
     return torch.cat([default_a if a is None else a, default_b if b is None else b])
 
 
-def _firsts(pairs: list[Pair]) -> list[Tensor]:
-    return [k for k, _ in pairs[:1]]
-
-
 def _grow(x: Tensor, extra: int) -> Tensor:
     return F.pad(x, (0, 0, 0, extra))
 
 
 def _stack(x: Tensor, y: Tensor, size: int) -> Tensor:
     return torch.cat([_grow(x, size - x.shape[2]), _grow(y, size - y.shape[2])])
-
-
-def _stack_pair(a: Pair, b: Pair) -> Pair:
-    size = max(a[0].shape[2], b[0].shape[2])
-    return _stack(a[0], b[0], size), _stack(a[1], b[1], size)
 
 
 def _pick(x: Tensor, index: Tensor, used: int) -> Tensor:

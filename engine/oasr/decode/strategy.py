@@ -143,8 +143,8 @@ class DecodeStrategy:
         return 0
 
     def row_bytes(self, window_samples: int) -> int:
-        """Decoder-cache bytes that one row of that window reserves; 0 = negligible."""
-        return 0
+        """Decoder-cache bytes that one row of that window reserves, by default as the model says."""
+        return self.model.decoder_row_bytes(window_samples, self.config.max_new_tokens)
 
     def abort(self) -> list[Request]:
         """Empty the pending pool and return its requests (after a failed step)."""

@@ -24,9 +24,10 @@ class StepBudget:
     used: int = 0
 
     @classmethod
-    def for_tick(cls, config: EngineConfig) -> StepBudget:
-        """The budget of one tick under `config`."""
-        return cls(config.decode_steps_per_tick, time.monotonic() + config.max_tick_ms / 1000)
+    def for_tick(cls, config: EngineConfig, timed: bool = True) -> StepBudget:
+        """The budget of one tick under `config`; without `timed`, steps alone bound it."""
+        deadline = time.monotonic() + config.max_tick_ms / 1000 if timed else float("inf")
+        return cls(config.decode_steps_per_tick, deadline)
 
     @classmethod
     def unlimited(cls) -> StepBudget:

@@ -32,7 +32,13 @@ MAX_SKIPPED_ADMITS = 8
 
 
 class OfflineExecutor:
-    """Runs requests through encoder and decode family in micro-batches. Not thread-safe."""
+    """Runs requests through encoder and decode family in micro-batches. Not thread-safe.
+
+    Attributes:
+        interactive: True while somebody waits for single ticks: a tick is then bounded in time, and
+            one that spent its budget is not followed by a prefill at once. A list that is driven to
+            its end needs neither; there only the decode slots bound admission.
+    """
 
     def __init__(self, model: AsrModel, strategy: DecodeStrategy, config: EngineConfig) -> None:
         """`model` sits on its device already; `strategy` was built for it."""
@@ -49,6 +55,7 @@ class OfflineExecutor:
         self._in_flight: tuple[MicroBatch, PendingDecode] | None = None
         self._suspects: list[tuple[Sequence[Request], Exception]] = []
         self._skipped = 0
+        self.interactive = True
 
     # Queue ------------------------------------------------------------------------------------
 
@@ -120,7 +127,7 @@ class OfflineExecutor:
             self._prefetch()
         if not self.strategy.has_pending():
             return []
-        budget = StepBudget.for_tick(self.config)
+        budget = StepBudget.for_tick(self.config, timed=self.interactive)
         try:
             with self.counters.time("decode"):
                 finished = self.strategy.advance(budget)
@@ -128,7 +135,7 @@ class OfflineExecutor:
             self._suspects.append((self.strategy.abort(), forget_frames(error)))
             return []
         self.counters.steps += budget.used
-        self._skipped = self._skipped + 1 if budget.spent else 0
+        self._skipped = self._skipped + 1 if self.interactive and budget.spent else 0
         return [Outcome(request, nbest) for request, nbest in finished]
 
     def _may_admit(self) -> bool:

@@ -7,7 +7,6 @@ import math
 import torch
 from torch import Tensor
 
-from oasr.errors import OptionsError
 from oasr.features.mel import slaney_filters
 
 _N_FFT = 400
@@ -35,29 +34,6 @@ class WhisperLogMel:
     def window_samples(self, n_samples: int) -> int:
         """Padded samples of a clip: always the whole window (30 s)."""
         return self.full_window
-
-    def padded_samples(
-        self, n_samples: int, mode: str = "full", pad_s: float = 4.0, step_s: float = 2.0
-    ) -> int:
-        """Padded samples of a clip of `n_samples` in window mode `mode`.
-
-        Args:
-            n_samples: samples of the clip at 16 kHz.
-            mode: "full" = the model's own window; "auto" = the clip and `pad_s` seconds of silence,
-                rounded up to `step_s` seconds, at most the full window.
-            pad_s: silence after the clip, "auto" only.
-            step_s: granularity, "auto" only; a multiple of 0.02 s.
-
-        Returns:
-            A multiple of 320, a function of the arguments alone.
-        """
-        if mode == "full":
-            return self.full_window
-        if mode != "auto":
-            raise OptionsError(f"window: expected full or auto, got {mode!r}")
-        step = max(1, round(step_s * 50)) * 2 * _HOP
-        wanted = n_samples + round(pad_s * self.sample_rate)
-        return min(self.full_window, max(1, math.ceil(wanted / step)) * step)
 
     def __call__(self, samples: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """As `extract`. On a CPU row by row, so that a row's bits do not depend on the rows beside it."""

@@ -24,6 +24,11 @@ def supports(device: torch.device | str) -> bool:
     return torch.device(device).type == "cpu" and extension().fixed16.supported()
 
 
+def keep_large_blocks() -> None:
+    """Tell the C allocator to keep the large blocks that every batch asks for again (glibc; for the process)."""
+    extension().memory.keep_large_blocks()
+
+
 class PackedLinear:
     """A linear layer, quantised once: `y = x W^T + bias`.
 
@@ -199,32 +204,27 @@ def self_attention(qkv: Tensor, heads: int, lengths: Tensor | None = None) -> Te
     return out
 
 
-def window_attention(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
-    """One query a row over the window that `PackedLinear.window` made.
+def attend_windows(q: Tensor, windows: tuple[Tensor, Tensor, Tensor, Tensor]) -> Tensor:
+    """One query a row over the row's own window, wherever it lies in memory.
 
     Args:
-        q: (B, D) or (B, 1, D), D = heads * 64.
-        keys: float16 (B, heads, T, 64).
-        values: like keys.
-        lengths: int64 (B), frames of the window that a row sees; 0 gives zeros.
+        q: (B, D), D = heads * 64.
+        windows: int64 (B) each: addresses of the keys and of the values, float16 (heads, frames, 64)
+            as `PackedLinear.window` makes them; frames of each; how many of them the row sees (0 gives
+            zeros). The caller keeps that memory alive.
 
     Returns:
-        Like q.
+        (B, D).
     """
-    rows, heads, frames = _cache(q, keys, values, torch.float16)
-    lengths = per_row("lengths", lengths, rows)
+    rows, width = q.shape
+    check("q", q, (rows, width))
+    if not width or width % HEAD_SIZE:
+        raise ValueError(f"q: expected a width that is a multiple of {HEAD_SIZE}, got {width}")
+    keys, values, frames, lengths = (per_row("windows", x, rows) for x in windows)
     q = q.contiguous()
     out = torch.empty_like(q)
-    _native().window_attention(
-        q.data_ptr(),
-        keys.data_ptr(),
-        values.data_ptr(),
-        lengths.data_ptr(),
-        rows,
-        heads,
-        frames,
-        out.data_ptr(),
-    )
+    where = (x.data_ptr() for x in (keys, values, frames, lengths))
+    _native().window_attention(q.data_ptr(), *where, rows, width // HEAD_SIZE, out.data_ptr())
     return out
 
 

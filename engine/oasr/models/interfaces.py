@@ -20,8 +20,13 @@ CAPABILITIES: dict[str, tuple[str, ...]] = {
         "decoder.prefill_probed",
         "decoder.step",
         "decoder.select",
+        "decoder.can_merge",
         "decoder.merge",
         "prompt_tokens",
+        "validate_language",
+        "is_multilingual",
+        "language_ids",
+        "sot_id",
         "eos_id",
         "suppress_ids",
         "begin_suppress_ids",
@@ -49,6 +54,11 @@ def require_capability(model: AsrModel, capability: str) -> None:
         raise CapabilityError(
             f"this {model.architecture} checkpoint cannot decode with {capability!r}; "
             f"it offers: {', '.join(model.capabilities) or 'nothing'}"
+        )
+    if capability not in CAPABILITIES:
+        raise CapabilityError(
+            f"capability {capability!r} is not declared, so nobody knows which model members it needs; "
+            "the package that brings the decode family has to call declare_capability"
         )
     missing = [path for path in CAPABILITIES[capability] if not _has(model, path)]
     if missing:
@@ -154,6 +164,14 @@ class AsrModel(nn.Module):
             OptionsError: this checkpoint or processor has none.
         """
         raise OptionsError(f"dtype int16: this {self.architecture} checkpoint has no fixed-point path")
+
+    def stated_language(self, options: DecodingOptions) -> str | None:
+        """The language of a row before anything is decoded: as asked; None = it has to be heard."""
+        return options.language
+
+    def decoder_row_bytes(self, window_samples: int, max_new_tokens: int) -> int:
+        """Most decoder-cache bytes that a row of such a window can take; 0 = there is no such cache."""
+        return 0
 
     def validate_encoder_options(self, options: DecodingOptions) -> None:
         """Check the values of options that condition the encoder (`encoder_options`)."""

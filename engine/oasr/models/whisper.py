@@ -73,9 +73,22 @@ class WhisperModel(AsrModel):
         """Run encoder and decoder on 16-bit fixed-point kernels from now on."""
         if not self.offers_fixed16:
             super().use_fixed16()
+        fixed16.keep_large_blocks()
         if isinstance(self.encoder, WhisperEncoder):
             self.encoder = Fixed16WhisperEncoder(self.encoder)
         pack_decoder(self.decoder)
+
+    def stated_language(self, options: DecodingOptions) -> str | None:
+        """The checkpoint's code for the language asked for; English on an English-only checkpoint."""
+        if options.language is not None:
+            return self.validate_language(options.language)
+        return None if self.is_multilingual else "en"
+
+    def decoder_row_bytes(self, window_samples: int, max_new_tokens: int) -> int:
+        """Keys and values of the longest prompt and transcript, and of the encoder window."""
+        frame_s = self.frame_shift_ms * self.subsampling_rate / 1000
+        tokens = min(self.max_positions, self.prompt.longest + max_new_tokens)
+        return self.decoder.row_bytes(tokens, round(window_samples / self.frontend.sample_rate / frame_s))
 
     def validate_language(self, language: str) -> str:
         """The checkpoint's code for a code or English language name; RequestError when it has none."""

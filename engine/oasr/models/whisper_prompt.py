@@ -24,6 +24,11 @@ class WhisperPrompt:
     tokenizer: Tokenizer
     max_previous: int
 
+    @property
+    def longest(self) -> int:
+        """Most tokens that a prompt can have: `<|startofprev|>`, the previous text, the SOT sequence."""
+        return 1 + self.max_previous + len(self.tokens.sot_sequence)
+
     def validate_language(self, language: str) -> str:
         """The checkpoint's own code for a code or an English language name.
 

@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.audio_files import pcm16, sweep, wav_bytes
+from oasr.audio import source
 from oasr.audio.decode import read_audio
+from oasr.audio.streams import ReadCancelledError
 from oasr.errors import AudioError
 from oasr.types import Utterance
 
@@ -27,6 +29,38 @@ def test_a_named_pipe_is_read_to_its_end(tmp_path):
     writer.start()
     assert len(read_audio(Utterance("u", str(tmp_path / "pipe"))).samples) == 16000
     writer.join()
+
+
+def test_a_named_pipe_whose_writer_takes_its_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "_WRITER_S", 0.3)
+    os.mkfifo(tmp_path / "pipe")
+    content = wav_bytes(pcm16(sweep(0.5)))
+
+    def write():
+        with (tmp_path / "pipe").open("wb", buffering=0) as pipe:
+            for start in range(0, len(content), 6000):
+                threading.Event().wait(0.2)
+                pipe.write(content[start : start + 6000])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert len(read_audio(Utterance("u", str(tmp_path / "pipe"))).samples) == 8000
+    writer.join()
+
+
+def test_a_named_pipe_that_nobody_writes_to_is_no_hang(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "_WRITER_S", 0.1)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(AudioError, match="a pipe without a writer"):
+        read_audio(Utterance("u", str(tmp_path / "pipe")))
+
+
+def test_waiting_for_a_pipe_can_be_cancelled(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    cancel = threading.Event()
+    threading.Timer(0.1, cancel.set).start()
+    with pytest.raises(ReadCancelledError):
+        read_audio(Utterance("u", str(tmp_path / "pipe")), cancel=cancel)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from oasr.cache.decoder_state import DecoderState, can_merge, merge
+from oasr.cache.windows import DenseWindow
 
 HEADS, DIM = 2, 3
 
@@ -19,7 +20,7 @@ def state_of(
         keys[row, :, :length] = torch.arange(1.0, length + 1)[:, None] + 100 * row
     cross = torch.arange(float(rows))[:, None, None, None].expand(rows, HEADS, window, DIM).clone()
     return DecoderState(
-        keys=[keys], values=[-keys], cross=[(cross, -cross)], lens=torch.tensor(lens),
+        keys=[keys], values=[-keys], cross=[DenseWindow(cross, -cross)], lens=torch.tensor(lens),
         starts=None if starts is None else torch.tensor(starts), cross_lens=None,
         width=max(lens), uniform=min(lens) == max(lens),
     )  # fmt: skip

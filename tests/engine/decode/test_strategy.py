@@ -153,6 +153,84 @@ def test_registries_read_entry_points_of_installed_packages(monkeypatch):
         clash.names()
 
 
+def test_an_entry_point_that_registered_itself_first_is_no_clash(monkeypatch):
+    point = EntryPoint("theirs", "helpers.fake_models:FakeCtc", "oasr.test_group")
+    monkeypatch.setattr("oasr.registry.entry_points", lambda group: [point])
+    registry = Registry("thing", "oasr.test_group")
+    registry.register("theirs")(FakeCtc)
+    assert registry.names() == ["theirs"] and registry.get("theirs") is FakeCtc
+    other = Registry("thing", "oasr.test_group")
+    other.register("theirs")(FakeModel)
+    for _ in range(2):  # a refusal is no less one when it is asked again
+        with pytest.raises(OptionsError, match="taken already"):
+            other.names()
+
+
+def test_a_builtin_name_cannot_be_taken_before_it_is_loaded():
+    registry = Registry("thing", "oasr.test_group", {"ours": "helpers.fake_models:FakeModel"})
+    with pytest.raises(
+        OptionsError, match=r"'ours' is already registered by 'helpers\.fake_models:FakeModel'"
+    ):
+        registry.register("ours")(FakeCtc)
+    assert registry.register("ours")(FakeModel) is registry.get("ours") is FakeModel
+
+
+@pytest.mark.parametrize("target", ["no_such_module_of_theirs:X", "helpers.fake_models:NoSuchName"])
+def test_an_entry_of_an_installed_package_that_does_not_import_is_named(monkeypatch, target):
+    monkeypatch.setattr(
+        "oasr.registry.entry_points", lambda group: [EntryPoint("theirs", target, "oasr.test_group")]
+    )
+    with pytest.raises(OptionsError, match=f"thing 'theirs' .*{target}.*repair or uninstall"):
+        Registry("thing", "oasr.test_group").get("theirs")
+
+
+def test_a_capability_that_nobody_declared_is_named(family, monkeypatch):
+    monkeypatch.setattr(FakeCtc, "capability", "undeclared")
+    model = FakeModel(families=("undeclared",))
+    with pytest.raises(CapabilityError, match=r"'undeclared' is not declared.*declare_capability"):
+        build_decode_strategy(model, EngineConfig(decode_method="fake_ctc"))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("n_best", "3", "an integer"),
+        ("n_best", 1.5, "an integer"),
+        ("max_new_tokens", True, "an integer"),
+        ("temperature", "hot", "a number"),
+        ("temperature", float("nan"), "0 or within"),
+        ("top_p", None, "a number"),
+        ("prompt", 7, "a string"),
+        ("language", ["en"], "a string"),
+        ("word_timestamps", 1, "True or False"),
+    ],
+)
+def test_decoding_options_check_their_types(field, value, words):
+    with pytest.raises(OptionsError, match=f"{field}: expected {words}"):
+        DecodingOptions(**{field: value})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("max_batch_size", "16"),
+        ("max_batch_size", 2.5),
+        ("workers", True),
+        ("threads", 1.5),
+        ("max_decode_slots", 0),
+        ("max_batch_seconds", float("inf")),
+        ("max_batch_seconds", float("nan")),
+        ("max_tick_ms", None),
+        ("decode_kv_budget_gib", float("inf")),
+        ("decode_admit_window_ms", float("nan")),
+        ("decode_admit_window_ms", -1),
+    ],
+)
+def test_engine_values_that_no_engine_could_use_are_named(field, value):
+    with pytest.raises(OptionsError, match=f"{field}: expected an? (integer|number) >=? 0, got"):
+        EngineConfig(**{field: value})
+
+
 def test_decoding_options_check_their_ranges():
     with pytest.raises(OptionsError, match="temperature"):
         DecodingOptions(temperature=-1)

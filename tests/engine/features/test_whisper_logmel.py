@@ -8,7 +8,6 @@ import soundfile as sf
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oasr.errors import OptionsError
 from oasr.features.mel import slaney_filters
 from oasr.features.whisper_logmel import WhisperLogMel
 
@@ -112,26 +111,7 @@ def test_window_samples_is_always_the_whole_window() -> None:
     assert {WhisperLogMel().window_samples(n) for n in (0, 1, 16000, WINDOW)} == {WINDOW}
 
 
-@given(n=st.integers(0, WINDOW), pad=st.floats(0, 10), step=st.floats(0.02, 10))
-def test_auto_windows_fit_and_are_steps(n: int, pad: float, step: float) -> None:
-    size = WhisperLogMel().padded_samples(n, "auto", pad, step)
-    assert size % 320 == 0 and n <= size <= WINDOW
-    assert size == WINDOW or size >= n + pad * 16000 - 1
-    assert size == WhisperLogMel().padded_samples(n, "auto", pad, step)
-    assert WhisperLogMel().padded_samples(n, "full") == WINDOW
-
-
-def test_auto_window_examples() -> None:
-    front = WhisperLogMel()
-    assert front.padded_samples(16000, "auto", 4.0, 2.0) == 96000
-    assert front.padded_samples(32000, "auto", 4.0, 2.0) == 96000
-    assert front.padded_samples(32001, "auto", 4.0, 2.0) == 128000
-    assert front.padded_samples(27 * 16000, "auto", 4.0, 2.0) == WINDOW
-
-
 def test_bad_windows_are_refused() -> None:
-    with pytest.raises(OptionsError, match="expected full or auto, got 'half'"):
-        WhisperLogMel().padded_samples(1, "half")
     for size in (1000, 640):
         with pytest.raises(ValueError, match="multiple of 320"):
             WhisperLogMel()(torch.zeros(1, size), torch.tensor([1]))

@@ -126,6 +126,17 @@ def test_select_repeats_reorders_and_shares_nothing(model) -> None:
     assert not torch.allclose(parted[0], again[2], atol=1e-3)
 
 
+def test_a_rows_cache_takes_the_bytes_that_are_declared(model) -> None:
+    hidden = encode(model, features_of(3))
+    _, state = model.decoder.prefill(tokens_of(3, 4), hidden, 10)
+    held = sum(x.nbytes for x in [*state.keys, *state.values, *state.cross])
+    assert model.decoder.row_bytes(10, FRAMES // 2) == held // 3
+    # A whole row: prompt and transcript fill the positions, the window is the one asked about.
+    window = FRAMES * model.frontend.sample_rate // 100
+    assert model.decoder_row_bytes(window, 999) == model.decoder.row_bytes(24, FRAMES // 2)
+    assert model.decoder_row_bytes(window, 1) < model.decoder_row_bytes(window, 999)
+
+
 def test_merged_rows_equal_separate_ones(model) -> None:
     """Different progress, different left padding, different capacity."""
     left, right = encode(model, features_of(2, seed=1)), encode(model, features_of(2, seed=2))

@@ -8,9 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from oasr.cache.decoder_state import DecoderState, Pair, can_merge, merge
+from oasr.cache.decoder_state import DecoderState, can_merge, merge
+from oasr.cache.windows import DenseWindow, Window
 from oasr.models.interfaces import EncoderOutput
-from oasr.models.layers.attention import CrossAttention, SelfAttention, attention_weights
+from oasr.models.layers.attention import CrossAttention, SelfAttention
 from oasr.models.layers.feed_forward import FeedForward
 from oasr.models.layers.linear import Linear
 from oasr.models.layers.mask import valid_frames
@@ -40,7 +41,7 @@ class WhisperDecoderLayer(nn.Module):
         state.write(layer, k, v)
         return x + self.self_attn.over_cache(q, state, layer, mask)
 
-    def finish(self, x: Tensor, window: Pair, mask: Tensor | None) -> Tensor:
+    def finish(self, x: Tensor, window: Window, mask: Tensor | None) -> Tensor:
         """Cross-attention over the encoder window, then feed-forward."""
         x = x + self.cross_attn(self.cross_norm(x), window, mask)
         return x + self.ffn(self.ffn_norm(x))
@@ -106,12 +107,12 @@ class WhisperDecoder(nn.Module):
             keys.append(_buffer(k, capacity))
             values.append(_buffer(v, capacity))
             x = layer.finish(x, pair, window_mask)
-        lengths = encoder_out.lengths
+        dense = window_mask is not None and isinstance(window[0], DenseWindow)
         state = DecoderState(
             keys, values, window,
             lens=torch.full((batch,), width, dtype=torch.int64, device=tokens.device),
             starts=starts,
-            cross_lens=None if window_mask is None else lengths.to(tokens.device),
+            cross_lens=encoder_out.lengths.to(tokens.device) if dense else None,
             width=width,
         )  # fmt: skip
         return x, state
@@ -131,6 +132,14 @@ class WhisperDecoder(nn.Module):
             x = layer.finish(x, pair, window_mask)
         state.advance()
         return self._logits(x[:, 0])
+
+    def row_bytes(self, tokens: int, frames: int) -> int:
+        """Bytes of one row's caches with room for `tokens`, over a window of `frames` encoder frames."""
+        # One frame tells what the projection keeps: packed kernels may store another type than the weights'.
+        silence = self.positions.new_zeros(1, 1, self.positions.shape[1])
+        window = frames * self._stack[0].cross_attn.project_window(silence, torch.ones(1)).nbytes
+        own = 2 * tokens * self.positions.shape[1] * self.positions.element_size()
+        return len(self._stack) * (own + window)
 
     def select(self, state: DecoderState, index: Tensor) -> DecoderState:
         """Rows `index` (int64) of `state`, repeats allowed, as a state of its own."""
@@ -161,19 +170,19 @@ class WhisperDecoder(nn.Module):
         for layer, pair in zip(self._stack, window, strict=True):
             x = layer.prompt(x, None, mask)[0]
             if weights is not None:
-                q = layer.cross_attn.project_queries(layer.cross_norm(x))
-                weights.append(attention_weights(q, pair[0], window_mask))
+                weights.append(layer.cross_attn.weights(layer.cross_norm(x), pair, window_mask))
             x = layer.finish(x, pair, window_mask)
         return self._logits(x)
 
-    def _open_window(self, encoder_out: EncoderOutput) -> tuple[list[Pair], Tensor | None]:
+    def _open_window(self, encoder_out: EncoderOutput) -> tuple[list[Window], Tensor | None]:
         """Each layer's keys and values of the encoder window, and the mask its padding needs."""
         hidden = encoder_out.hidden
         if hidden is None:
             raise ValueError("the Whisper decoder needs encoder hidden states, got none")
         valid = valid_frames(encoder_out.lengths, hidden.shape[1], hidden.device)
         mask = None if valid is None else valid[:, None, None]
-        return [layer.cross_attn.project_window(hidden) for layer in self._stack], mask
+        lengths = encoder_out.lengths
+        return [layer.cross_attn.project_window(hidden, lengths) for layer in self._stack], mask
 
     def _embed_prompt(self, tokens: Tensor, starts: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """(B, P, width) embeddings and the (B, 1, P, P) mask; None = plain causal attention."""

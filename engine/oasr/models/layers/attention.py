@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from oasr.cache.decoder_state import DecoderState
+from oasr.cache.windows import DenseWindow, Window
 from oasr.models.layers.linear import Linear
 
 Triple = tuple[Tensor, Tensor, Tensor]
@@ -90,15 +91,25 @@ class CrossAttention(nn.Module):
         self.kv = Linear(width, 2 * width)
         self.out = Linear(width, width)
 
-    def project_window(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, S, width) encoder output → contiguous keys and values (B, H, S, D), made once a row."""
+    def project_window(self, hidden: Tensor, lengths: Tensor) -> Window:
+        """Keys and values of (B, S, width) encoder output, made once a row; `lengths` (B,) are valid frames."""
         k, v = split_heads(self.kv(hidden), self.heads, 2)
-        return k.contiguous(), v.contiguous()
+        return DenseWindow(k.contiguous(), v.contiguous())
 
     def project_queries(self, x: Tensor) -> Tensor:
         """(B, L, width) → queries (B, H, L, D)."""
         return split_heads(self.q(x), self.heads, 1)[0]
 
-    def forward(self, x: Tensor, window: tuple[Tensor, Tensor], mask: Tensor | None = None) -> Tensor:
+    def weights(self, x: Tensor, window: Window, mask: Tensor | None = None) -> Tensor:
+        """The (B, H, L, S) float32 softmax of `forward`."""
+        return attention_weights(self.project_queries(x), _dense(window)[0], mask)
+
+    def forward(self, x: Tensor, window: Window, mask: Tensor | None = None) -> Tensor:
         """Attention of `x` (B, L, width) over a projected window; `mask` (B, 1, 1, S)."""
-        return self.out(attend(self.project_queries(x), *window, mask))
+        return self.out(attend(self.project_queries(x), *_dense(window), mask))
+
+
+def _dense(window: Window) -> tuple[Tensor, Tensor]:
+    if not isinstance(window, DenseWindow):
+        raise TypeError(f"expected a DenseWindow, got a {type(window).__name__}")
+    return window.keys, window.values

@@ -9,8 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from oasr.cache.decoder_state import DecoderState
+from oasr.cache.windows import RowWindows
 from oasr.kernels import fixed16
-from oasr.models.layers.attention import CrossAttention, SelfAttention, Triple, attend, split_heads
+from oasr.models.layers.attention import (
+    CrossAttention,
+    SelfAttention,
+    Triple,
+    attend,
+    attention_weights,
+    split_heads,
+)
 from oasr.models.layers.feed_forward import FeedForward
 from oasr.models.layers.linear import Linear, replace_linears
 
@@ -32,23 +40,23 @@ class Fixed16CrossAttention(nn.Module):
         self.kv = fixed16.PackedLinear(source.kv.weight, source.kv.bias)
         self.out = fixed16.PackedLinear(source.out.weight, source.out.bias)
 
-    def project_window(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, S, width) encoder output → float16 keys and values (B, H, S, D)."""
-        return self.kv.window(hidden)
+    def project_window(self, hidden: Tensor, lengths: Tensor) -> RowWindows:
+        """Float16 keys and values of (B, S, width) encoder output; row b sees `lengths[b]` frames."""
+        return RowWindows.of(*self.kv.window(hidden), lengths)
 
-    def project_queries(self, x: Tensor) -> Tensor:
-        """(B, L, width) → queries (B, H, L, D)."""
-        return split_heads(self.q(x), self.heads, 1)[0]
+    def weights(self, x: Tensor, window: RowWindows, mask: Tensor | None = None) -> Tensor:
+        """The (B, H, L, S) float32 softmax of `forward`."""
+        queries = split_heads(self.q(x), self.heads, 1)[0]
+        return attention_weights(queries, window.whole()[0].float(), mask)
 
-    def forward(self, x: Tensor, window: tuple[Tensor, Tensor], mask: Tensor | None = None) -> Tensor:
-        """Attention of `x` (B, L, width) over a projected window; `mask` (B, 1, 1, S) hides a row's tail."""
-        keys, values = window
-        if x.shape[1] > _FEW:
-            return self.out(attend(self.project_queries(x), keys.float(), values.float(), mask))
-        rows, _, frames, _ = keys.shape
-        lengths = mask.flatten(1).sum(1) if mask is not None else torch.full((rows,), frames)
+    def forward(self, x: Tensor, window: RowWindows, mask: Tensor | None = None) -> Tensor:
+        """Attention of `x` (B, L, width) over projected windows; `mask` (B, 1, 1, S) hides a row's tail."""
         queries = self.q(x)
-        each = [fixed16.window_attention(q, keys, values, lengths) for q in queries.unbind(1)]
+        if x.shape[1] > _FEW:
+            keys, values = (half.float() for half in window.whole())
+            return self.out(attend(split_heads(queries, self.heads, 1)[0], keys, values, mask))
+        at = (window.keys, window.values, window.frames, window.lengths)
+        each = [fixed16.attend_windows(q, at) for q in queries.unbind(1)]
         return self.out(torch.stack(each, dim=1))
 
 

@@ -1,0 +1,159 @@
+"""The encoder window that a decoder row attends to, one object a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class Window(Protocol):
+    """Keys and values of B rows. Read-only: rows may be dropped, repeated, reordered and joined."""
+
+    @property
+    def size(self) -> int:
+        """Frames S that a (B, 1, 1, S) mask over this window has."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the rows hold."""
+        ...
+
+    def select(self, index: Tensor) -> Window:
+        """Rows `index` (int64, repeats allowed)."""
+        ...
+
+    def joins(self, other: Window) -> bool:
+        """Whether `join` accepts `other`."""
+        ...
+
+    def join(self, other: Window) -> Window:
+        """These rows, then those of `other`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DenseWindow:
+    """One (B, H, S, D) buffer each; selecting and joining copy it, and a shorter window is padded."""
+
+    keys: Tensor
+    values: Tensor
+
+    @property
+    def size(self) -> int:
+        """Frames S of the buffers."""
+        return self.keys.shape[2]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of both buffers."""
+        return self.keys.nbytes + self.values.nbytes
+
+    def select(self, index: Tensor) -> DenseWindow:
+        """Copies of rows `index`."""
+        return DenseWindow(self.keys.index_select(0, index), self.values.index_select(0, index))
+
+    def joins(self, other: Window) -> bool:
+        """Same heads, head size, dtype and device."""
+
+        def kind(x: Tensor) -> tuple[object, ...]:
+            return x.shape[1], x.shape[3], x.dtype, x.device
+
+        return isinstance(other, DenseWindow) and kind(self.keys) == kind(other.keys)
+
+    def join(self, other: Window) -> DenseWindow:
+        """Both, padded with zeros to the longer one."""
+        if not isinstance(other, DenseWindow):
+            raise TypeError(f"a DenseWindow joins another, not a {type(other).__name__}")
+        size = max(self.size, other.size)
+        return DenseWindow(
+            torch.cat([_grown(self.keys, size), _grown(other.keys, size)]),
+            torch.cat([_grown(self.values, size), _grown(other.values, size)]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RowWindows:
+    """Each row's window where it was made, found by address: nothing is ever copied.
+
+    Attributes:
+        keys, values: (B,) int64 addresses of float16 (H, frames[b], D).
+        frames: (B,) int64 frames of each row's own buffers.
+        lengths: (B,) int64 frames that the row may see.
+        owners: what keeps the memory of each row alive.
+    """
+
+    keys: Tensor
+    values: Tensor
+    frames: Tensor
+    lengths: Tensor
+    owners: tuple[tuple[Tensor, Tensor], ...]
+
+    @classmethod
+    def of(cls, keys: Tensor, values: Tensor, lengths: Tensor) -> RowWindows:
+        """Rows of contiguous float16 (B, H, S, D) `keys` and `values`, and the (B,) frames each may see."""
+        rows, _, frames, _ = keys.shape
+        steps = torch.arange(rows) * keys.stride(0) * keys.element_size()
+        return cls(
+            steps + keys.data_ptr(),
+            steps + values.data_ptr(),
+            torch.full((rows,), frames),
+            lengths.to("cpu", torch.int64),
+            ((keys, values),) * rows,
+        )
+
+    def whole(self) -> tuple[Tensor, Tensor]:
+        """Keys and values (B, H, S, D) of rows that are still together as they were made."""
+        keys, values = self.owners[0]
+        if any(owner[0] is not keys for owner in self.owners) or len(keys) != len(self.owners):
+            raise ValueError("these windows come from several batches; they have no common buffer")
+        return keys, values
+
+    @property
+    def size(self) -> int:
+        """The longest row's frames."""
+        return int(self.frames.max()) if len(self.frames) else 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffers behind the rows, each counted once."""
+        return sum(k.nbytes + v.nbytes for k, v in {id(owner[0]): owner for owner in self.owners}.values())
+
+    def select(self, index: Tensor) -> RowWindows:
+        """Rows `index`; the memory of a row goes when no state holds it."""
+        return RowWindows(
+            self.keys[index],
+            self.values[index],
+            self.frames[index],
+            self.lengths[index],
+            tuple(self.owners[i] for i in index.tolist()),
+        )
+
+    def joins(self, other: Window) -> bool:
+        """Rows of any window length go together."""
+        return isinstance(other, RowWindows)
+
+    def join(self, other: Window) -> RowWindows:
+        """Both; no window moves."""
+        if not isinstance(other, RowWindows):
+            raise TypeError(f"RowWindows join others, not a {type(other).__name__}")
+        return RowWindows(
+            torch.cat([self.keys, other.keys]),
+            torch.cat([self.values, other.values]),
+            torch.cat([self.frames, other.frames]),
+            torch.cat([self.lengths, other.lengths]),
+            self.owners + other.owners,
+        )
+
+
+def windows_join(a: Sequence[Window], b: Sequence[Window]) -> bool:
+    """Whether two stacks of layers can be joined layer by layer."""
+    return len(a) == len(b) and all(x.joins(y) for x, y in zip(a[:1], b[:1], strict=True))
+
+
+def _grown(x: Tensor, size: int) -> Tensor:
+    return torch.nn.functional.pad(x, (0, 0, 0, size - x.shape[2])) if x.shape[2] < size else x
