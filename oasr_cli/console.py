@@ -16,7 +16,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from oasr.errors import ManifestError, OasrError, OptionsError, RowError
+from oasr.errors import ManifestError, OasrError, OptionsError, OutputError, RowError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,10 +80,22 @@ def result(text: str) -> None:
 
 
 def result_bytes(line: bytes) -> None:
-    """Write a finished line to stdout and flush it."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(line)
-    sys.stdout.buffer.flush()
+    """Write a finished line to stdout and flush it.
+
+    Raises:
+        BrokenPipeError: nobody reads any more.
+        OutputError: it cannot be written for another reason, such as a full disk.
+    """
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # Python keeps what it could not write, and would fail over it once more when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise OutputError(f"stdout: {error.strerror or error}: results could not be written") from error
 
 
 def result_json(value: object) -> None:

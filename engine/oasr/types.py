@@ -109,6 +109,7 @@ class DecodingOptions:
 
     `task`, `language`, `prompt` and `word_timestamps` select *what* is decoded: a family that
     cannot honour one refuses the request at admission (`DecodeStrategy.validate_options`).
+    `top_k`, `top_p` and `seed` shape the sampling, so they act at a temperature above 0 only.
     """
 
     n_best: int = 1

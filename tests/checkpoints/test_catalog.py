@@ -6,7 +6,7 @@ import re
 
 import pytest
 from oasr.checkpoints import catalog
-from oasr.checkpoints.catalog_data import HubSource, Piece, load_catalog
+from oasr.checkpoints.catalog_data import HubSource, Piece, load_catalog, tomllib
 from oasr.errors import CheckpointError
 
 FILES = {"model.bin": b"first half second half", "config.json": b"{}"}
@@ -136,8 +136,6 @@ def test_the_real_packages_are_what_the_catalog_says(name: str) -> None:
 
 
 def test_the_extras_of_the_project_install_the_pieces(repo_root) -> None:
-    import tomllib
-
     project = tomllib.loads((repo_root / "pyproject.toml").read_text())["project"]
     for entry in load_catalog().values():
         if entry.extra:

@@ -255,6 +255,17 @@ def test_a_closed_pipe_ends_the_run_quietly(manifest, child_env):
     assert err == "model tiny.en · aed · cpu · float32\n"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_stdout_says_where_it_was(manifest, child_env):
+    script = Path(__file__).with_name("fake_oasr.py")
+    command = [sys.executable, str(script), "transcribe", str(manifest(1))]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, env=child_env, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 1
+    assert "error: stdout: No space left on device: results could not be written\n" in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+
+
 def test_progress_lines_where_stderr_is_no_terminal(oasr, engines, manifest, monkeypatch):
     monkeypatch.setattr("oasr_cli.progress.LINE_EVERY_S", 0.0)
     quiet, chatty = oasr("transcribe", manifest(3)), oasr("transcribe", manifest(3), "--progress")

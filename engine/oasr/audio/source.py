@@ -47,7 +47,7 @@ def _open_path(path: str, cancel: threading.Event | None) -> IO[bytes]:
             raise AudioError("expected an audio file, found a device or socket")
         if stat.S_ISFIFO(mode):
             return BytesIO(_read_pipe(path, cancel))
-        return open(path, "rb", buffering=0)  # noqa: PTH123, SIM115 (closed by the caller)
+        return open(path, "rb", buffering=0)  # noqa: PTH123 (closed by the caller)
     except OSError as error:
         raise AudioError(f"cannot be opened: {error.strerror or error}") from None
     except ValueError as error:

@@ -17,6 +17,7 @@ from torch import Tensor
 from oasr.decode.groups import Row
 from oasr.decode.incremental import ArOptions, IncrementalArStrategy, Prefilled
 from oasr.decode.options import option
+from oasr.decode.sampling import log_sum_exp
 from oasr.decode.strategy import NBest, register_decode_strategy
 from oasr.models.interfaces import EncoderOutput
 from oasr.types import DecodingOptions, Hypothesis, Request
@@ -95,12 +96,9 @@ class AedDecodeStrategy(IncrementalArStrategy):
 
     def reconsider(self, request: Request, hypotheses: NBest) -> Request | None:
         """Under window=auto: the same request for the full window when the row looks wrong."""
-        full = self.model.frontend.window_samples(len(request.samples))
-        if request.attempt > 0 or self.window_samples(request) >= full:
+        if not self._is_short(request) or not self._doubtful(request, hypotheses[0]):
             return None
-        return (
-            replace(request, attempt=request.attempt + 1) if self._doubtful(request, hypotheses[0]) else None
-        )
+        return replace(request, attempt=request.attempt + 1)
 
     def _doubtful(self, request: Request, best: Hypothesis) -> bool:
         """Loops compress well or run long for their audio; lost rows have a poor mean log-probability."""
@@ -111,8 +109,17 @@ class AedDecodeStrategy(IncrementalArStrategy):
             best.finish_reason == "length"
             or ratio > options.retry_compression_ratio
             or best.score / (count + 1) < options.retry_mean_log_prob
-            or count > options.retry_tokens_per_s * request.duration_s + 8
+            or count > self._believable(request)
         )
+
+    def _believable(self, request: Request) -> int:
+        """Most tokens that a clip of that length is trusted with under window=auto."""
+        return int(self.options.retry_tokens_per_s * request.duration_s) + 8
+
+    def _is_short(self, request: Request) -> bool:
+        """True for a request that is decoded in a window of its own, shorter than the model's."""
+        full = self.model.frontend.window_samples(len(request.samples))
+        return request.attempt == 0 and self.window_samples(request) < full
 
     # Prefill ----------------------------------------------------------------------------------
 
@@ -126,6 +133,9 @@ class AedDecodeStrategy(IncrementalArStrategy):
         for row, prompt in zip(rows, prompts, strict=True):
             asked = row.request.options.max_new_tokens or self.config.max_new_tokens
             row.limit = min(asked, self.config.max_new_tokens, model.max_positions - len(prompt))
+            if self._is_short(row.request):
+                # More tokens than this are doubtful anyway: a loop need not run to its end.
+                row.limit = min(row.limit, self._believable(row.request) + 1)
         # Left padding keeps the last prompt token of every row in the last column.
         padded = [[model.eos_id] * (longest - len(p)) + list(p) for p in prompts]
         tokens = torch.tensor(padded, dtype=torch.int64, device=self.device)
@@ -135,8 +145,8 @@ class AedDecodeStrategy(IncrementalArStrategy):
         probe = longest - (len(prompts[0]) - prompts[0].index(model.sot_id))
         logits, after_sot, state = model.decoder.prefill_probed(tokens, encoder_out, capacity, lens, probe)
         if model.no_speech_id is not None:
-            no_speech = after_sot.log_softmax(dim=-1)[:, model.no_speech_id].exp().tolist()
-            for row, probability in zip(rows, no_speech, strict=True):
+            no_speech = (after_sot[:, model.no_speech_id].double() - log_sum_exp(after_sot)).exp()
+            for row, probability in zip(rows, no_speech.tolist(), strict=True):
                 row.facts["no_speech"] = probability
         return Prefilled(rows, state, logits)
 

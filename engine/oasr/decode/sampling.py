@@ -31,10 +31,10 @@ def select_next_tokens(logits: Tensor, rows: Sequence[Row]) -> tuple[Tensor, Ten
         if row.request.options.temperature > 0 and row.finish_reason is None:
             chosen[i] = _draw(logits[i], row)
     picked = logits.gather(1, chosen[:, None]).squeeze(1)
-    return chosen, (picked.double() - _log_sum_exp(logits)).float()
+    return chosen, (picked.double() - log_sum_exp(logits)).float()
 
 
-def _log_sum_exp(logits: Tensor) -> Tensor:
+def log_sum_exp(logits: Tensor) -> Tensor:
     """(B, V) → (B,) float64.
 
     Summed in double: torch splits a sum by the size of the batch, and in float32 the order of the

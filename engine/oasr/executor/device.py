@@ -29,7 +29,7 @@ def choose_device(name: str) -> torch.device:
     if index >= count:
         found = f"{count} CUDA device(s)" if count else "no usable CUDA device"
         raise OptionsError(
-            f"device {name!r}: torch {torch.__version__} sees {found}; use --device cpu or auto"
+            f"device: {name!r} was asked for, and torch {torch.__version__} sees {found}; use cpu or auto"
         )
     return torch.device("cuda", index)
 
@@ -48,11 +48,11 @@ def choose_dtype(name: str, device: torch.device) -> str:
     if name == "auto":
         return "float16"
     if name == "float16" and device.type == "cpu":
-        raise OptionsError("dtype float16 needs a GPU; on a CPU use auto, float32, bfloat16 or int8")
+        raise OptionsError("dtype: float16 needs a GPU; on a CPU use auto, int16, float32, bfloat16 or int8")
     if name in ("int8", "int16") and device.type == "cuda":
-        raise OptionsError(f"dtype {name} runs on a CPU; on a GPU use auto, float16, bfloat16 or float32")
+        raise OptionsError(f"dtype: {name} runs on a CPU; on a GPU use auto, float16, bfloat16 or float32")
     if name == "int16" and not fixed16.supports(device):
-        raise OptionsError("dtype int16 needs an x86-64 processor with AVX2; use auto or float32")
+        raise OptionsError("dtype: int16 needs an x86-64 processor with AVX2; use auto or float32")
     return name
 
 

@@ -25,7 +25,7 @@ def supports(device: torch.device | str) -> bool:
 
 
 def keep_large_blocks() -> None:
-    """Tell the C allocator to keep the large blocks that every batch asks for again (glibc; for the process)."""
+    """Make the C allocator keep the large blocks that every batch asks for again (glibc, whole process)."""
     extension().memory.keep_large_blocks()
 
 

@@ -36,6 +36,7 @@ KNOWN_KEYS = frozenset(
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _AGREE_S = 1e-3
 _ID_BITS = 1024
+_CHANNEL_DIGITS = 9  # int() refuses thousands of them with an error of its own
 MAX_SECONDS = 1e9
 """Three decades: beyond it a value is no position in a recording but a time stamp or a mistake."""
 
@@ -138,7 +139,8 @@ def read_channel(row: Row) -> int | str | None:
     value = row.get("channel")
     if value is None or value in ("mix", "split"):
         return value
-    number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+    digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _CHANNEL_DIGITS
+    number = int(value) if digits else value
     if isinstance(number, float) and number.is_integer():
         number = int(number)
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:

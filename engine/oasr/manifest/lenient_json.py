@@ -10,6 +10,7 @@ from typing import Any
 from oasr.manifest import dialect
 
 REPLACEMENT = "\ufffd"
+_ARRAY_HINT = "; if the file is one JSON array, turn it into lines: jq -c '.[]'"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -79,16 +80,21 @@ def repeated_key(text: str) -> str | None:
 
 def not_an_object(value: Any) -> str:
     """What is wrong with a line that holds some other JSON value."""
-    kinds = {list: "an array", str: "a string", bool: "true or false", type(None): "null"}
-    found = kinds.get(type(value), "a number")
-    return f"expected one JSON object on the line, found {found}: {dialect.brief(value)}"
+    kinds = {list: "an array", str: "a string", bool: "true or false"}
+    found = "null" if value is None else f"{kinds.get(type(value), 'a number')}: {dialect.brief(value)}"
+    hint = _ARRAY_HINT if isinstance(value, list) else ""
+    return f"expected one JSON object on the line, found {found}{hint}"
 
 
 def _not_json(text: str, error: Exception) -> str:
     start = text.strip()
     if isinstance(error, RecursionError):
         return f"nested too deeply to read: {dialect.brief(start)}"
-    hint = "; if the file is one JSON array, turn it into lines: jq -c '.[]'" if start[:1] == "[" else ""
-    if start in ("{", "[", "}", "]"):
+    hint = _ARRAY_HINT if start[:1] in ("[", "]") or start[-2:] == "}," else ""
+    if start in ("{", "}"):
         hint = "; if the JSON is spread over several lines, put each object on one: jq -c ."
-    return f"expected one JSON object on the line, found {dialect.brief(start)} ({error}){hint}"
+    # The parser's own "line 1 column 30" would read like a line of the manifest.
+    reason = (
+        f"{error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
+    )
+    return f"expected one JSON object on the line, found {dialect.brief(start)} ({reason}){hint}"

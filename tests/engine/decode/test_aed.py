@@ -245,3 +245,29 @@ def test_real_weights_give_the_tokens_of_transformers(tiny_en_dir, demo_manifest
             logits[:, list(ours.model.suppress_ids)] = -torch.inf
             logits[0, list(ours.model.begin_suppress_ids)] = -torch.inf
             assert tuple(logits.argmax(-1).tolist()) == (*output.tokens[0], ours.model.eos_id)
+
+
+def test_a_loop_in_a_short_window_is_cut_off_and_decoded_again_in_full(folder):
+    clips = [(noise(i, 0.1), RATE) for i in range(6)]
+    auto = {"window": "auto", "window_pad_s": 0.1, "window_round_s": 0.1}
+    with engine(folder) as ours:
+        full = [o.tokens for o in ours.transcribe(clips, {"language": "de"})]
+    with engine(
+        folder, decode_options={**auto, "retry_tokens_per_s": 0.0, "retry_mean_log_prob": -99.0}
+    ) as ours:
+        seen = []
+        reconsider = ours.strategy.reconsider
+
+        def watch(request, hypotheses):
+            again = reconsider(request, hypotheses)
+            seen.append((len(hypotheses[0].tokens), again is not None))
+            return again
+
+        ours.strategy.reconsider = watch
+        again = [o.tokens for o in ours.transcribe(clips, {"language": "de"})]
+    # A window of its own is trusted with 8 tokens here; a row that wants a ninth stops there.
+    first = [count for count, doubted in seen if doubted]
+    assert first and max(first) <= 9
+    assert len(seen) == len(clips) + len(first)
+    doubted = [i for i, tokens in enumerate(full) if len(tokens[0]) > 9]
+    assert all(again[i] == full[i] for i in doubted)

@@ -87,11 +87,29 @@ def test_a_broken_line_is_one_failed_row(write, kind):
 
 def test_json_that_is_not_lines_says_how_to_convert(rows):
     whole = rows(json.dumps([A, B]))
-    assert "jq -c '.[]'" not in whole[0].message
-    assert "an array" in whole[0].message
+    assert "an array" in whole[0].message and "jq -c '.[]'" in whole[0].message
     pretty = rows(json.dumps([A, B], indent=1))
     assert len(pretty) == len(json.dumps([A, B], indent=1).splitlines())
-    assert "jq -c" in pretty[0].message
+    assert "jq -c '.[]'" in pretty[0].message and "jq -c '.[]'" in pretty[-1].message
+    bracketed = rows(b"[", json.dumps(A).encode() + b",", json.dumps(B).encode(), b"]")
+    assert [isinstance(row, RowFailure) for row in bracketed] == [True, True, False, True]
+    assert all("jq -c '.[]'" in row.message for row in bracketed if isinstance(row, RowFailure))
+    assert "jq -c ." in rows(json.dumps(A, indent=1))[0].message
+
+
+def test_the_place_of_a_mistake_does_not_read_like_a_line_of_the_manifest(rows):
+    (broken,) = rows(b'{"id": "a" "audio": "a.wav"}')
+    assert "at character 12)" in broken.message
+    assert "line 1" not in broken.message
+
+
+def test_thousands_of_digits_fail_their_row_only(write):
+    row = b'{"audio": "a.wav", "channel": "' + b"9" * 5000 + b'"}'
+    inputs = open_inputs([str(write("list.jsonl", row, C))])
+    inputs.check_ids()
+    bad, good = inputs
+    assert isinstance(bad, RowFailure) and "channel: expected" in bad.message
+    assert good.id == "c"
 
 
 def test_invalid_utf8_fails_the_row_under_its_own_id(rows):

@@ -92,7 +92,7 @@ class CrossAttention(nn.Module):
         self.out = Linear(width, width)
 
     def project_window(self, hidden: Tensor, lengths: Tensor) -> Window:
-        """Keys and values of (B, S, width) encoder output, made once a row; `lengths` (B,) are valid frames."""
+        """Keys and values of (B, S, width) encoder output, made once a row; `lengths` (B,): valid frames."""
         k, v = split_heads(self.kv(hidden), self.heads, 2)
         return DenseWindow(k.contiguous(), v.contiguous())
 
