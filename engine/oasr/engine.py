@@ -21,7 +21,7 @@ import torch
 
 from oasr.admission import cut_windows, row_options
 from oasr.audio.loader import AudioLoader, LoadedRow, LoaderSettings
-from oasr.audio.segment import is_digital_silence
+from oasr.audio.segment import holds_no_speech
 from oasr.audio.waveform import read_waveforms
 from oasr.checkpoints import load_model
 from oasr.config import EngineConfig
@@ -136,7 +136,8 @@ class Engine:
         settings = settings or LoaderSettings(sample_rate=self.sample_rate, workers=self.config.workers)
         open_rows: dict[int, Row] = {}
         self.executor.interactive = False
-        with AudioLoader(rows, replace(settings, sample_rate=self.sample_rate)) as loader:
+        settings = replace(settings, sample_rate=self.sample_rate)
+        with AudioLoader(rows, settings, halted=lambda: self._stopping) as loader:
             source, exhausted = iter(loader), False
             try:
                 while not exhausted or self.has_work:
@@ -246,7 +247,7 @@ class Engine:
         requests = cut_windows(row, waveform, self.model.max_window_s, options, key)
         self._results.expect(key, len(requests), waveform.duration_s, waveform.warnings)
         for request in requests:
-            if is_digital_silence(request.samples):
+            if holds_no_speech(request.samples, request.sample_rate):
                 language = self.model.stated_language(options)
                 self._silent.append(Outcome(request, (Hypothesis((), 0.0, language=language),)))
             else:

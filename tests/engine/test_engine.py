@@ -34,7 +34,7 @@ def text(number):
 
 def test_results_come_in_the_order_of_the_items(make):
     numbers = [101, 6, 350, 13, 48, 2, 700, 34, 55] * 3
-    items = [(clip(n, 20 + n % 90), RATE) for n in numbers]
+    items = [(clip(n, 30 + n % 90), RATE) for n in numbers]
     outputs = list(make().transcribe(items))
     assert [o.text for o in outputs] == [text(n) for n in numbers]
     assert [o.request_id for o in outputs] == [f"item-{i}" for i in range(len(numbers))]
@@ -184,7 +184,7 @@ def test_batch_size_and_order_change_nothing(make, family):
     seen = []
     for batch in (1, 7, 64):
         engine = make(decode_method=family, max_batch_size=batch)
-        items = [(clip(n, 10 + (n * 37) % 150), RATE) for n in numbers]
+        items = [(clip(n, 30 + (n * 37) % 150), RATE) for n in numbers]
         seen.append({n: o.text for n, o in zip(numbers, engine.transcribe(items), strict=True)})
         numbers = numbers[::-1]
     assert seen[0] == seen[1] == seen[2]

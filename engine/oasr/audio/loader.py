@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -14,6 +14,7 @@ from oasr.errors import AudioError, OptionsError
 from oasr.types import RowFailure, Utterance, Waveform
 
 _JOIN_S = 10.0
+_SLICE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,20 @@ class AudioLoader:
     would have come. Leaving the loop early, an exception in it and `close` all stop the readers.
     """
 
-    def __init__(self, rows: Iterable[Utterance | RowFailure], settings: LoaderSettings) -> None:
-        """Nothing is read before the first row is asked for."""
+    def __init__(
+        self,
+        rows: Iterable[Utterance | RowFailure],
+        settings: LoaderSettings,
+        halted: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Nothing is read before the first row is asked for.
+
+        Args:
+            rows: the list.
+            settings: how to read it.
+            halted: once it says True the list ends here, even while a reader is stuck in a pipe.
+        """
+        self._halted = halted
         self._rows = iter(rows)
         self._settings = settings
         self._cancel = threading.Event()
@@ -121,7 +134,10 @@ class AudioLoader:
     def _take(self) -> list[LoadedRow] | None:
         """The next row in order, None at the end."""
         with self._state:
-            self._state.wait_for(lambda: self._cancel.is_set() or self._next in self._ready or self._at_end())
+            # In slices: a signal handler may set a flag, but must not take the lock to notify.
+            while not self._state.wait_for(self._settled, timeout=_SLICE_S):
+                if self._halted():
+                    return None
             rows = self._ready.pop(self._next, None)
             if rows is not None:
                 self._ready_s -= _seconds(rows)
@@ -130,6 +146,9 @@ class AudioLoader:
             elif self._error is not None and not self._cancel.is_set():
                 raise self._error
             return rows
+
+    def _settled(self) -> bool:
+        return self._cancel.is_set() or self._next in self._ready or self._at_end()
 
     def _at_end(self) -> bool:
         return self._end is not None and self._next >= self._end

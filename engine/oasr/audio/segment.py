@@ -10,6 +10,7 @@ from oasr.errors import OptionsError
 from oasr.native import extension
 
 HALF_STEP_16_BIT = 0.5 / 32768
+SHORTEST_SPEECH_S = 0.025
 
 
 class WindowPlanner(Protocol):
@@ -47,10 +48,13 @@ def plan_windows(samples: np.ndarray, sample_rate: int, max_window_s: float) -> 
     return extension().segmentation.plan_windows(samples, sample_rate, int(min(limit, len(samples) + 1)))
 
 
-def is_digital_silence(samples: np.ndarray) -> bool:
-    """True when no sample of (frames,) float32 `samples` reaches half a step of 16-bit audio.
+def holds_no_speech(samples: np.ndarray, sample_rate: int) -> bool:
+    """True for (frames,) float32 `samples` that are digital silence or shorter than an analysis window.
 
-    Nothing can be heard in such a window, and models trained on speech tend to write something
-    for it all the same; it is not decoded.
+    No sample reaches half a step of 16-bit audio, or there are 25 ms at most: nothing can be said in
+    such a window, and models trained on speech tend to write something for it all the same; it is
+    not decoded.
     """
+    if len(samples) <= SHORTEST_SPEECH_S * sample_rate:
+        return True
     return not bool((np.abs(samples) >= HALF_STEP_16_BIT).any())

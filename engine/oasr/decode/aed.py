@@ -6,6 +6,7 @@ tokens and language detection (Radford et al. 2022, sections 2.3 and 4.5).
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from oasr.decode.incremental import ArOptions, IncrementalArStrategy, Prefilled
 from oasr.decode.options import option
 from oasr.decode.sampling import log_sum_exp
 from oasr.decode.strategy import NBest, register_decode_strategy
+from oasr.errors import OptionsError
 from oasr.models.interfaces import EncoderOutput
 from oasr.types import DecodingOptions, Hypothesis, Request
 
@@ -33,13 +35,13 @@ class AedOptions(ArOptions):
         doc="Encoder window of a clip: the model's own 30 s, or its own length plus a pad, "
         "with doubtful rows decoded again in full.",
     )
-    window_pad_s: float = option(4.0, doc="Silence added to a clip under window=auto, in seconds.")
+    window_pad_s: float = option(6.0, doc="Silence added to a clip under window=auto, in seconds.")
     window_round_s: float = option(2.0, doc="Windows under window=auto are rounded up to a multiple of this.")
     retry_compression_ratio: float = option(
         2.4, doc="Under window=auto, a text that compresses better than this is decoded again in full."
     )
     retry_mean_log_prob: float = option(
-        -1.0,
+        -0.6,
         doc="Under window=auto, a row whose mean token log-probability is lower is decoded again in full.",
     )
     retry_tokens_per_s: float = option(
@@ -52,6 +54,18 @@ class AedOptions(ArOptions):
     no_speech_log_prob: float = option(
         -1.0, doc="Mean log-probability below which no_speech_threshold counts."
     )
+
+    def __post_init__(self) -> None:
+        """Raise OptionsError for a value outside its range."""
+        finite = ("window_pad_s", "window_round_s", "retry_compression_ratio", "retry_tokens_per_s")
+        for name in finite:
+            value = getattr(self, name)
+            least = 0.02 if name == "window_round_s" else 0.0
+            if not (math.isfinite(value) and value >= least):
+                raise OptionsError(f"{name}: expected a finite number >= {least:g}, got {value!r}")
+        limit = self.no_speech_threshold
+        if limit is not None and not 0 <= limit <= 1:
+            raise OptionsError(f"no_speech_threshold: expected none or within 0..1, got {limit!r}")
 
 
 @register_decode_strategy("aed")
@@ -90,8 +104,10 @@ class AedDecodeStrategy(IncrementalArStrategy):
         full = self.model.frontend.window_samples(len(request.samples))
         if self.options.window == "full" or request.attempt > 0:
             return full
-        unit = max(1, round(self.options.window_round_s * request.sample_rate))
-        wanted = len(request.samples) + round(self.options.window_pad_s * request.sample_rate)
+        # Whole encoder frames, and enough of them for one analysis window.
+        frame = round(request.sample_rate * self.model.frame_shift_ms * self.model.subsampling_rate / 1000)
+        unit = max(1, round(self.options.window_round_s * request.sample_rate / frame)) * frame
+        wanted = max(4 * frame, len(request.samples) + round(self.options.window_pad_s * request.sample_rate))
         return min(full, -(-wanted // unit) * unit)
 
     def reconsider(self, request: Request, hypotheses: NBest) -> Request | None:

@@ -195,6 +195,7 @@ def build_decode_strategy(model: AsrModel, config: EngineConfig) -> DecodeStrate
     method = config.decode_method or model.default_decode_type
     name = config.decoder_type if method == "ctc" else method
     family = FAMILIES.get(name)
+    family.name = family.name or name  # a class named by an entry point alone
     require_capability(model, family.capability)
     _check_legacy(config)
     options: Any = resolve(family.options_cls, config.legacy_options, config.decode_options)

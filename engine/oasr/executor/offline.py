@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -185,7 +186,8 @@ class OfflineExecutor:
                 encoder_out = self._encode(collated)
                 self._prefetch()
                 with self.counters.time("decode"):
-                    pending = self.strategy.decode_offline_async(encoder_out, requests)
+                    timed = any(request.options.word_timestamps for request in requests)
+                    pending = None if timed else self.strategy.decode_offline_async(encoder_out, requests)
                     if pending is None:
                         nbests = self.strategy.decode_offline(encoder_out, requests)
                         outcomes = [Outcome(r, n) for r, n in zip(requests, nbests, strict=True)]
@@ -244,7 +246,10 @@ class OfflineExecutor:
             self.model.forward_offline if self.strategy.consumes == "log_probs" else self.model.encode_offline
         )
         with self.counters.time("encoder"):
-            return forward(features, frames, **conditioning)
+            encoder_out = forward(features, frames, **conditioning)
+            if self.strategy.consumes == "both" and encoder_out.log_probs is None:
+                encoder_out = replace(encoder_out, log_probs=self.model.frame_log_probs(encoder_out))
+        return encoder_out
 
     def _run_alone(self, requests: Sequence[Request]) -> list[Outcome]:
         """Encode and decode `requests` to the end with nothing else in flight; errors pass through."""

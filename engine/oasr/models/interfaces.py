@@ -184,6 +184,10 @@ class AsrModel(nn.Module):
         """(B, T, F) features → hidden states."""
         raise CapabilityError(f"{self.architecture} has no encoder forward for hidden states")
 
+    def frame_log_probs(self, encoder_out: EncoderOutput) -> Tensor:
+        """(B, T', V) log-probabilities of the frame-wise head over hidden states, for `consumes="both"`."""
+        raise CapabilityError(f"{self.architecture} has no frame-wise output head")
+
     def forward_offline(self, features: Tensor, lengths: Tensor, **conditioning: Tensor) -> EncoderOutput:
         """(B, T, F) features → log-probabilities of a frame-wise head."""
         raise CapabilityError(f"{self.architecture} has no frame-wise output head")

@@ -236,3 +236,22 @@ def test_settings_reach_the_reader(tmp_path):
 def test_impossible_settings(fields):
     with pytest.raises(OptionsError, match=next(iter(fields))):
         replace(SETTINGS, **fields)
+
+
+def test_a_halt_ends_the_list_even_while_a_reader_is_stuck() -> None:
+    release, halted = threading.Event(), threading.Event()
+
+    def rows():
+        yield Utterance("a", samples=np.ones(100, np.float32), sample_rate=16000)
+        release.wait(30)
+        yield Utterance("b", samples=np.ones(100, np.float32), sample_rate=16000)
+
+    loader = AudioLoader(rows(), LoaderSettings(16000, workers=1), halted=halted.is_set)
+    got = iter(loader)
+    assert next(got).utterance.id == "a"
+    threading.Timer(0.3, halted.set).start()
+    try:
+        assert next(got, None) is None
+    finally:
+        release.set()
+        loader.close()

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oasr.audio.segment import plan_windows
+from oasr.audio.segment import holds_no_speech, plan_windows
 from oasr.errors import OptionsError
 
 
@@ -129,3 +129,19 @@ def test_any_float_array_is_accepted_and_left_alone():
 def test_a_window_without_a_sample_is_refused(window):
     with pytest.raises(OptionsError, match="max_window_s"):
         plan_windows(np.zeros(10, np.float32), 16000, window)
+
+
+@pytest.mark.parametrize(
+    ("samples", "silent"),
+    [
+        (np.zeros(16000, np.float32), True),
+        (np.full(16000, 1e-5, np.float32), True),  # a third of a step of 16-bit audio
+        (np.full(16000, 3.1e-5, np.float32), False),
+        (np.r_[np.zeros(16000), -0.1].astype(np.float32), False),
+        (np.ones(400, np.float32), True),  # 25 ms: one analysis window
+        (np.ones(401, np.float32), False),
+        (np.ones(0, np.float32), True),
+    ],
+)
+def test_what_can_hold_no_speech(samples: np.ndarray, silent: bool) -> None:
+    assert holds_no_speech(samples, 16000) is silent

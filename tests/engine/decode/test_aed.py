@@ -17,7 +17,7 @@ from helpers.whisper_checkpoints import (
 )
 from oasr import DecodingOptions, Engine, EngineConfig, Utterance
 from oasr.decode.groups import Row
-from oasr.errors import RequestError
+from oasr.errors import OptionsError, RequestError
 from oasr.types import Hypothesis, Request
 
 RATE = 16000
@@ -271,3 +271,28 @@ def test_a_loop_in_a_short_window_is_cut_off_and_decoded_again_in_full(folder):
     assert len(seen) == len(clips) + len(first)
     doubted = [i for i, tokens in enumerate(full) if len(tokens[0]) > 9]
     assert all(again[i] == full[i] for i in doubted)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("window_pad_s", "-1"),
+        ("window_pad_s", "inf"),
+        ("window_round_s", "0"),
+        ("retry_tokens_per_s", "-2"),
+        ("no_speech_threshold", "1.5"),
+    ],
+)
+def test_options_outside_their_range_are_refused_at_construction(folder, name, value):
+    with pytest.raises(OptionsError, match=name):
+        engine(folder, decode_options={name: value})
+
+
+@pytest.mark.parametrize(("pad", "round_s"), [(0.0, 0.02), (0.001, 0.03), (0.05, 0.0333)])
+def test_any_window_is_whole_frames_and_long_enough_to_analyse(folder, pad, round_s):
+    auto = {"window": "auto", "window_pad_s": pad, "window_round_s": round_s, "retry_mean_log_prob": -99.0}
+    with engine(folder, decode_options=auto) as ours:
+        for seconds in (0.03, 0.1, 0.234):
+            window = ours.strategy.window_samples(clip_of(seconds))
+            assert window % 320 == 0 and window >= max(800, round(RATE * seconds))
+        assert all(o.ok for o in ours.transcribe([(noise(1, s), RATE) for s in (0.03, 0.1, 0.234)]))

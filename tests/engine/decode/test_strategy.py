@@ -239,3 +239,13 @@ def test_decoding_options_check_their_ranges():
     with pytest.raises(OptionsError, match="unknown decoding option beams; known: n_best"):
         DecodingOptions.coerce({"beams": 3})
     assert DecodingOptions.coerce({"language": "de"}) == replace(DecodingOptions(), language="de")
+
+
+def test_a_family_named_by_an_entry_point_alone_knows_its_name(monkeypatch):
+    class Plain(FakeCtc):
+        name = ""
+
+    monkeypatch.setattr(FAMILIES, "_loaded", {**FAMILIES._loaded, "fake_ctc": Plain})
+    strategy = build()
+    with pytest.raises(RequestError, match="'fake_ctc'"):
+        strategy.validate_options(DecodingOptions(n_best=2))

@@ -196,3 +196,28 @@ def test_a_failed_batch_does_not_keep_its_tensors_alive_while_its_rows_are_retri
     model.encode_offline = encode
     outcomes = drain(make(model=model, max_batch_size=8), [request(n) for n in range(1, 17)])
     assert texts(outcomes) == {n: expected_tokens(n) for n in range(1, 17)}
+
+
+def test_a_family_that_wants_both_gets_the_head_over_its_hidden_states():
+    class Both(FakeCtc):
+        consumes = "both"
+
+        def decode_offline_async(self, encoder_out, requests):
+            assert torch.equal(encoder_out.log_probs, encoder_out.hidden + 1)
+            return super().decode_offline_async(encoder_out, requests)
+
+    model = FakeModel()
+    config = EngineConfig(max_batch_size=4)
+    model.frame_log_probs = lambda encoder_out: encoder_out.hidden + 1
+    executor = OfflineExecutor(model, Both(model, NoOptions(), config), config)
+    assert texts(drain(executor, [request(n) for n in range(1, 9)])) == {n: (n,) for n in range(1, 9)}
+
+
+def test_a_model_without_a_head_says_so_to_a_family_that_wants_both():
+    class Both(FakeCtc):
+        consumes = "both"
+
+    model = FakeModel()
+    config = EngineConfig(max_batch_size=4)
+    outcomes = drain(OfflineExecutor(model, Both(model, NoOptions(), config), config), [request(1)])
+    assert "no frame-wise output head" in str(outcomes[0].error)
