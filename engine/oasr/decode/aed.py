@@ -48,7 +48,7 @@ class AedOptions(ArOptions):
         9.0, doc="Under window=auto, a row with more tokens a second than this is decoded again in full."
     )
     no_speech_threshold: float | None = option(
-        0.6,
+        0.25,
         doc="Empty text when P(no speech) exceeds this and the mean log-probability is low too.",
     )
     no_speech_log_prob: float = option(
@@ -207,7 +207,11 @@ class AedDecodeStrategy(IncrementalArStrategy):
         )
 
     def _silent(self, row: Row) -> bool:
-        """Whisper's own rule for windows without speech: P(no speech) is high and the text is unlikely."""
+        """Whisper's rule for windows without speech: P(no speech) is high and the text is unlikely.
+
+        Both must hold, so the probability may be lower than the 0.6 of the original, which misses loud
+        noise; poorly heard speech has an unlikely text too, but a probability near zero.
+        """
         limit = self.options.no_speech_threshold
         if limit is None or row.facts.get("no_speech", 0.0) <= limit:
             return False
