@@ -79,7 +79,13 @@ class IncrementalArStrategy(DecodeStrategy):
         """
         start = self.prefill(encoder_out, requests)
         group = Group(start.rows, start.state, start.logits.new_zeros(len(requests), dtype=torch.int64))
-        self._choose(group, start.logits)
+        handed_out_later = len(self._finished)
+        try:
+            self._choose(group, start.logits)
+        except Exception:
+            # The whole micro-batch is tried again, rows that ended at their first token too.
+            del self._finished[handed_out_later:]
+            raise
         if not group.rows:
             return
         decoder = self.model.decoder
@@ -98,9 +104,10 @@ class IncrementalArStrategy(DecodeStrategy):
         return sum(len(group.live) for group in self._groups)
 
     def abort(self) -> list[Request]:
-        """Drop every group and return the requests that had not finished."""
-        requests = [group.rows[i].request for group in self._groups for i in group.live]
-        self._groups = []
+        """Drop everything and return the requests that were not handed out, finished ones included."""
+        requests = [request for request, _ in self._finished]
+        requests += [group.rows[i].request for group in self._groups for i in group.live]
+        self._groups, self._finished = [], []
         return requests
 
     def advance(self, budget: StepBudget) -> list[tuple[Request, NBest]]:

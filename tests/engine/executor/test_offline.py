@@ -221,3 +221,33 @@ def test_a_model_without_a_head_says_so_to_a_family_that_wants_both():
     config = EngineConfig(max_batch_size=4)
     outcomes = drain(OfflineExecutor(model, Both(model, NoOptions(), config), config), [request(1)])
     assert "no frame-wise output head" in str(outcomes[0].error)
+
+
+def test_rows_that_end_at_once_survive_a_failed_prefill_exactly_once():
+    model = FakeModel()
+    select = model.decoder.select
+    calls = []
+
+    def fail_once(state, index):
+        calls.append(len(index))
+        if len(calls) == 1:
+            raise torch.OutOfMemoryError("fake: no room to compact")
+        return select(state, index)
+
+    model.decoder.select = fail_once
+    # Multiples of 7 have no label: they end at their first token, in the prefill itself.
+    numbers = [7, 14, 21, 13, 28, 35, 42, 49]
+    outcomes = drain(make(model=model), [request(n) for n in numbers])
+    assert calls and sorted(o.request.key for o in outcomes) == sorted(numbers)
+    assert texts(outcomes) == {n: expected_tokens(n) for n in numbers}
+
+
+def test_nothing_of_a_dropped_list_comes_out_of_the_next():
+    executor = make()
+    for n in (7, 14, 13, 20):
+        executor.add(request(n))
+    executor._begin(executor._take())
+    assert executor.strategy.has_pending()
+    executor.drop_all()
+    assert not executor.has_work
+    assert texts(drain(executor, [request(27)])) == {27: expected_tokens(27)}
