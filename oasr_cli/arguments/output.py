@@ -1,0 +1,83 @@
+"""Where results go and what is shown."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+_PANEL = "Output"
+
+OutputDir = Annotated[
+    str | None,
+    typer.Option(
+        "--output-dir",
+        "-o",
+        metavar="DIR",
+        help="Folder for the results; without it rows go to stdout.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Format = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="NAME[,NAME...]",
+        help="jsonl (results.jsonl, always written), json or txt (one file a row); repeatable.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume/--no-resume",
+        show_default=False,
+        help="Go on in an output folder: rows that are written already are skipped.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite/--no-overwrite",
+        show_default=False,
+        help="Replace earlier results.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Wer = Annotated[
+    bool,
+    typer.Option(
+        "--wer/--no-wer",
+        show_default=False,
+        help="Score against the manifest's own text, row by row and in the summary.",
+        rich_help_panel=_PANEL,
+    ),
+]
+ReferenceField = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KEY",
+        help="Manifest key that holds the reference for --wer (default: text).",
+        rich_help_panel=_PANEL,
+    ),
+]
+Progress = Annotated[
+    bool | None,
+    typer.Option(
+        "--progress/--no-progress",
+        help="Progress on stderr: a bar on a terminal (the default there), else a line now and then.",
+        show_default=False,
+        rich_help_panel=_PANEL,
+    ),
+]
+LogLevel = Annotated[
+    str,
+    typer.Option(
+        metavar="debug|info|warning|error",
+        help="What the libraries may say; debug also shows where an error came from.",
+        rich_help_panel=_PANEL,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]

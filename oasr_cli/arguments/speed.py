@@ -1,0 +1,28 @@
+"""How much is done at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+_PANEL = "Speed and memory"
+
+BatchSize = Annotated[
+    int, typer.Option(metavar="N", help="Most rows in one micro-batch.", rich_help_panel=_PANEL)
+]
+BatchSeconds = Annotated[
+    float | None,
+    typer.Option(
+        metavar="S", help="Most padded seconds of audio in one micro-batch.", rich_help_panel=_PANEL
+    ),
+]
+Workers = Annotated[
+    int, typer.Option(metavar="N", help="Threads that read audio ahead.", rich_help_panel=_PANEL)
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Threads that compute on a CPU; all cores when left out.", rich_help_panel=_PANEL
+    ),
+]
