@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,18 +40,53 @@ def scan_ids(blocks: Callable[[], Iterable[list[str]]]) -> IdScan:
     Args:
         blocks: starts a pass over all ids, in order, in lists of any size.
     """
-    import numpy as np
-
-    parts = [np.fromiter(map(_hash, block), np.int64, len(block)) for block in blocks()]
-    hashes = np.concatenate([np.empty(0, np.int64), *parts])
-    del parts
-    ranked = np.sort(hashes)
-    repeats = int(np.count_nonzero(ranked[1:] == ranked[:-1]))
+    hashes = _hashes(blocks())
+    repeats = _repeats(hashes)
     for suspects in _suspects(hashes) if repeats else ():
         found = _true_pair(blocks(), suspects)
         if found is not None:
             return IdScan(len(hashes), found[:2], found[2], repeats)
     return IdScan(len(hashes))
+
+
+def count_if_distinct(blocks: Iterable[Sequence[Hashable] | None]) -> int | None:
+    """How many values there are, when all of them surely differ; None when a repeat is possible.
+
+    Args:
+        blocks: values of one kind, comparable with each other; a None among them ends the search.
+    """
+    try:
+        hashes = _hashes(_given(blocks))
+    except _NotComparableError:
+        return None
+    return None if _repeats(hashes) else len(hashes)
+
+
+class _NotComparableError(Exception):
+    """A block came without values."""
+
+
+def _given(blocks: Iterable[Sequence[Hashable] | None]) -> Iterator[Sequence[Hashable]]:
+    for block in blocks:
+        if block is None:
+            raise _NotComparableError
+        yield block
+
+
+def _hashes(blocks: Iterable[Sequence[Hashable]]) -> np.ndarray:
+    """(n,) int64 hashes of all values."""
+    import numpy as np
+
+    parts = [np.fromiter(map(_hash, block), np.int64, len(block)) for block in blocks]
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _repeats(hashes: np.ndarray) -> int:
+    """How many hashes were there before."""
+    import numpy as np
+
+    ranked = np.sort(hashes)
+    return int(np.count_nonzero(ranked[1:] == ranked[:-1]))
 
 
 def _suspects(hashes: np.ndarray) -> Iterator[np.ndarray]:

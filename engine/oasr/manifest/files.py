@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice
 
 from oasr.errors import ManifestRowError
@@ -45,6 +45,10 @@ class FileReader:
         names = map(readable_path, self._files)
         while block := list(islice(names, BLOCK_LINES)):
             yield block
+
+    def keys(self) -> Iterator[list[Hashable] | None]:
+        """None: the ids are cheap as they are."""
+        return iter((None,))
 
     def check(self) -> None:
         """Nothing to check before the recordings are opened."""

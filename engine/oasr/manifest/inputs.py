@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from oasr.errors import ManifestError
-from oasr.manifest.duplicates import scan_ids
+from oasr.manifest.duplicates import IdScan, count_if_distinct, scan_ids
 from oasr.manifest.reader import Reader
 from oasr.types import RowFailure, Utterance
 
@@ -52,7 +52,12 @@ class InputList:
         """
         for reader in self._readers:
             reader.check()
-        scan = scan_ids(lambda: chain.from_iterable(reader.ids() for reader in self._readers))
+        distinct = count_if_distinct(chain.from_iterable(reader.keys() for reader in self._readers))
+        scan = (
+            scan_ids(lambda: chain.from_iterable(reader.ids() for reader in self._readers))
+            if distinct is None
+            else IdScan(distinct)
+        )
         self._total = scan.count
         if scan.count == 0:
             raise ManifestError(f"no rows in {', '.join(reader.path for reader in self._readers)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -94,11 +95,33 @@ def plain_ids(lines: list[bytes]) -> list[str] | None:
         return None
 
 
+def plain_keys(lines: list[bytes]) -> list[Hashable] | None:
+    """Values that are equal exactly where the `plain_ids` of rows with a made id are; None for other rows.
+
+    Writing out the seconds of a made id costs more than all the rest of the search for duplicates.
+    """
+    if not lines or b'"id"' in lines[0] or b'"key"' in lines[0]:
+        return None
+    try:
+        paths, *times = _unnamed_columns(list(map(_decode_unnamed, lines)))
+    except (*_UNDECODABLE, ManifestRowError):
+        return None
+    return list(zip(paths, *times, strict=True)) if times else None
+
+
 def _unnamed_ids(rows: list[_Unnamed]) -> list[str]:
-    """What `dialect.made_id` gives for plain rows that all give the same fields.
+    """What `dialect.made_id` gives for plain rows; ManifestRowError as `_unnamed_columns`."""
+    ids, *times = _unnamed_columns(rows)
+    for mark, seconds in zip("@+", times, strict=False):
+        ids = [f"{name}{mark}{dialect.spell(value)}" for name, value in zip(ids, seconds, strict=True)]
+    return ids
+
+
+def _unnamed_columns(rows: list[_Unnamed]) -> list[list[Any]]:
+    """What the ids of plain rows are made from: paths, then offsets, then durations, where there are any.
 
     Raises:
-        ManifestRowError: one of the rows needs a closer look.
+        ManifestRowError: the rows do not all give the same fields, or one needs a closer look.
     """
     columns = [[r.audio for r in rows], [r.audio_filepath for r in rows], [r.wav for r in rows]]
     paths = [column for column in map(_filled, columns) if column]
@@ -107,12 +130,8 @@ def _unnamed_ids(rows: list[_Unnamed]) -> list[str]:
     plain_times = 0 <= min(times) <= max(times) <= dialect.MAX_SECONDS and not (offsets and 0 in durations)
     if len(paths) != 1 or "" in paths[0] or "\0" in "".join(paths[0]) or not plain_times:
         raise ManifestRowError("needs a closer look")
-    ids, spell = paths[0], dialect.spell
-    if offsets:
-        ids = [f"{name}@{spell(seconds)}" for name, seconds in zip(ids, offsets, strict=True)]
-        if durations:
-            ids = [f"{name}+{spell(seconds)}" for name, seconds in zip(ids, durations, strict=True)]
-    return ids
+    columns = [paths[0], offsets, durations] if offsets else [paths[0]]
+    return [column for column in columns if column]
 
 
 def _filled(column: list[Any]) -> list[Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 from oasr.errors import ManifestRowError
 from oasr.manifest import dialect
-from oasr.manifest.json_line import line_id, parse_line, plain_ids
+from oasr.manifest.json_line import line_id, parse_line, plain_ids, plain_keys
 from oasr.manifest.lines import LineFile
 from oasr.manifest.paths import Resolver
 from oasr.manifest.reader import failure
@@ -59,6 +59,10 @@ class JsonlReader:
             ids = plain_ids(block)
             yield self._careful_ids(block, number) if ids is None else ids
             number += len(block)
+
+    def keys(self) -> Iterator[list[Hashable] | None]:
+        """For a list of stretches without ids, see `Reader.keys`."""
+        return map(plain_keys, self.lines.blocks())
 
     def check(self) -> None:
         """Nothing but the ids concerns the manifest as a whole."""

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from oasr.errors import ManifestError
 from oasr.manifest import InputOptions, open_inputs
-from oasr.manifest.json_line import line_id, plain_ids
+from oasr.manifest.json_line import line_id, plain_ids, plain_keys
 from oasr.types import RowFailure, Utterance
 
 COLD = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -161,3 +162,40 @@ def test_rows_that_need_a_closer_look_get_it(row):
     plain = b'{"audio": "p.wav", "offset": 1.0}'
     for lines in ([line], [line, line], [plain, line], [line, plain]):
         assert plain_ids(lines) in (None, [line_id(each, "fallback") for each in lines])
+
+
+STRETCHES = st.fixed_dictionaries(
+    {"audio": st.sampled_from(["x", "x@1.000", "x@1.000+2.000", "x+2.000", "y@"])},
+    optional={
+        "offset": st.sampled_from([0, 1, 1.0, 2, 0.1, 0.1234]),
+        "duration": st.sampled_from([1, 2, 2.0]),
+    },
+)
+
+
+@settings(COLD, max_examples=300)
+@given(st.lists(st.tuples(STRETCHES, STRETCHES), min_size=1, max_size=4))
+def test_stretches_are_told_apart_by_their_keys_as_by_their_ids(pairs):
+    """A repeated id is never missed because keys were compared instead of ids."""
+    blocks = [[encode(row) for row in pair] for pair in pairs]
+    keys = list(map(plain_keys, blocks))
+    if None in keys:
+        return
+    ids = [line_id(line, "fallback") for block in blocks for line in block]
+    flat = [key for block in keys for key in block]
+    assert (len(set(flat)) < len(flat)) == (len(set(ids)) < len(ids))
+
+
+@pytest.mark.parametrize("again", [0, 7, None])
+def test_a_repeated_stretch_is_found(tmp_path, again):
+    rows = [{"audio": "x.wav", "offset": i / 8, "duration": 2} for i in range(8)]
+    rows += [] if again is None else [rows[again]]
+    path = tmp_path / "list.jsonl"
+    path.write_bytes(b"\n".join(map(encode, rows)))
+    inputs = open_inputs([str(path)])
+    if again is None:
+        inputs.check_ids()
+        assert inputs.count() == 8
+    else:
+        with pytest.raises(ManifestError, match=f":{again + 1} and .*:9"):
+            inputs.check_ids()
