@@ -16,7 +16,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from oasr.cache.windows import DenseWindow, Window, windows_join
+from oasr.cache.windows import DenseWindow, RowWindows, Window, WindowStack, windows_join
+
+# Buffers come in steps of this many keys and shrink with their rows: sized for the longest transcript
+# there could be, or doubled for one row that loops, they would be most of the memory of a run.
+_STEP = 64
 
 
 @dataclass(slots=True)
@@ -58,12 +62,12 @@ class DecoderState:
         return self.lens if self.starts is None else self.lens - self.starts
 
     def reserve(self, capacity: int) -> None:
-        """Grow the buffers, at least by doubling, until `capacity` keys fit."""
+        """Grow the buffers until `capacity` keys fit."""
         if capacity <= self.capacity:
             return
-        extra = max(capacity, 2 * self.capacity) - self.capacity
-        self.keys = [_grow(x, extra) for x in self.keys]
-        self.values = [_grow(x, extra) for x in self.values]
+        extra = _room(capacity) - self.capacity
+        self.keys = [F.pad(x, (0, 0, 0, extra)) for x in self.keys]
+        self.values = [F.pad(x, (0, 0, 0, extra)) for x in self.values]
 
     def write(self, layer: int, k: Tensor, v: Tensor) -> None:
         """Put one token's (B, H, 1, D) keys and values at each row's `lens`."""
@@ -98,16 +102,26 @@ class DecoderState:
         index = torch.arange(self.cross[0].size, device=self.lens.device)
         return (index < self.cross_lens[:, None])[:, None, None]
 
+    def windows(self, index: Tensor) -> WindowStack:
+        """The encoder windows of rows `index` (int64), which stay when the rows themselves leave."""
+        index = index.to(self.lens.device)
+        first = self.cross[0]
+        if isinstance(first, RowWindows):
+            lengths = first.lengths
+        elif self.cross_lens is None:
+            lengths = torch.full_like(self.lens, first.size)
+        else:
+            lengths = self.cross_lens
+        return WindowStack(tuple(window.select(index) for window in self.cross), lengths[index])
+
     def select(self, index: Tensor) -> DecoderState:
         """Rows `index` (int64; repeats allowed) as a new state that shares no memory with this one.
 
-        Reads the chosen rows' `lens` back to the host.
+        Reads the chosen rows' `lens` back to the host. The buffers shrink to what these rows need.
         """
         index = index.to(self.lens.device)
         state = replace(
             self,
-            keys=[_pick(x, index, self.width) for x in self.keys],
-            values=[_pick(x, index, self.width) for x in self.values],
             cross=[window.select(index) for window in self.cross],
             lens=self.lens.index_select(0, index),
             starts=None if self.starts is None else self.starts.index_select(0, index),
@@ -115,6 +129,8 @@ class DecoderState:
         )
         if index.numel():
             state._measure()
+        state.keys = [_pick(x, index, state.width) for x in self.keys]
+        state.values = [_pick(x, index, state.width) for x in self.values]
         return state
 
     def _measure(self) -> None:
@@ -143,16 +159,22 @@ def can_merge(a: DecoderState, b: DecoderState) -> bool:
 def merge(a: DecoderState, b: DecoderState) -> DecoderState:
     """Rows of `a`, then rows of `b`; each row keeps its own lens, starts and encoder window.
 
-    Capacities and encoder windows of different size are padded to the larger one; padded
-    encoder frames stay hidden through `cross_lens`.
+    Encoder windows of different size are padded to the larger one; padded frames stay hidden
+    through `cross_lens`.
     """
     if not can_merge(a, b):
         raise ValueError("states of different models, dtypes or devices cannot be merged")
-    capacity = max(a.capacity, b.capacity)
     width = max(a.width, b.width)
+
+    def stack(x: Tensor, y: Tensor) -> Tensor:
+        out = x.new_zeros((len(x) + len(y), x.shape[1], _room(width + 1), x.shape[3]))
+        out[: len(x), :, : a.width] = x[:, :, : a.width]
+        out[len(x) :, :, : b.width] = y[:, :, : b.width]
+        return out
+
     return DecoderState(
-        keys=[_stack(x, y, capacity) for x, y in zip(a.keys, b.keys, strict=True)],
-        values=[_stack(x, y, capacity) for x, y in zip(a.values, b.values, strict=True)],
+        keys=[stack(x, y) for x, y in zip(a.keys, b.keys, strict=True)],
+        values=[stack(x, y) for x, y in zip(a.values, b.values, strict=True)],
         cross=[x.join(y) for x, y in zip(a.cross, b.cross, strict=True)],
         lens=torch.cat([a.lens, b.lens]),
         starts=_join_optional(a.starts, b.starts, torch.zeros_like(a.lens), torch.zeros_like(b.lens)),
@@ -178,16 +200,13 @@ def _join_optional(a: Tensor | None, b: Tensor | None, default_a: Tensor, defaul
     return torch.cat([default_a if a is None else a, default_b if b is None else b])
 
 
-def _grow(x: Tensor, extra: int) -> Tensor:
-    return F.pad(x, (0, 0, 0, extra))
-
-
-def _stack(x: Tensor, y: Tensor, size: int) -> Tensor:
-    return torch.cat([_grow(x, size - x.shape[2]), _grow(y, size - y.shape[2])])
+def _room(keys: int) -> int:
+    """Keys to make room for when `keys` are wanted."""
+    return -(-keys // _STEP) * _STEP
 
 
 def _pick(x: Tensor, index: Tensor, used: int) -> Tensor:
     # Only what was written is copied; the rest of the capacity is zero in both buffers.
-    out = x.new_zeros((index.numel(), *x.shape[1:]))
+    out = x.new_zeros((index.numel(), x.shape[1], _room(used + 1), x.shape[3]))
     out[:, :, :used] = x[:, :, :used].index_select(0, index)
     return out

@@ -53,15 +53,23 @@ def test_left_padding_is_hidden_and_positions_are_derived() -> None:
     assert state.step_mask()[:, 0, 0].tolist() == [[True] * 4, [False, False, True, True]]
 
 
-def test_buffers_at_least_double() -> None:
+def test_buffers_grow_in_steps_and_keep_what_was_written() -> None:
     state = state_of([3], capacity=4)
     state.reserve(4)
     assert state.capacity == 4
     state.reserve(5)
-    assert state.capacity == 8 and state.values[0].shape[2] == 8
-    assert state.keys[0][0, 0, :, 0].tolist() == [1, 2, 3, 0, 0, 0, 0, 0]
+    assert state.capacity == 64 and state.values[0].shape[2] == 64
+    assert state.keys[0][0, 0, :, 0].tolist() == [1, 2, 3] + [0] * 61
     state.reserve(100)
-    assert state.capacity == 100
+    assert state.capacity == 128
+
+
+def test_one_long_row_does_not_leave_its_size_behind() -> None:
+    state = state_of([300, 2], capacity=320)
+    assert merge(state, state_of([5])).capacity == 320
+    rest = state.select(torch.tensor([1]))
+    assert rest.capacity == 64 and rest.keys[0][:, 0, :3, 0].tolist() == [[101, 102, 0]]
+    assert merge(rest, state_of([64], capacity=320)).capacity == 128
 
 
 def test_select_measures_what_is_left() -> None:
@@ -81,7 +89,7 @@ def test_merge_keeps_rows_and_pads_the_smaller() -> None:
     a, b = state_of([3, 3], capacity=4, window=4), state_of([2], starts=[1], capacity=6, window=2)
     assert can_merge(a, b)
     both = merge(a, b)
-    assert both.rows == 3 and both.capacity == 6 and both.width == 3 and not both.uniform
+    assert both.rows == 3 and both.capacity == 64 and both.width == 3 and not both.uniform
     assert both.lens.tolist() == [3, 3, 2] and both.starts.tolist() == [0, 0, 1]
     assert both.cross_lens.tolist() == [4, 4, 2]
     assert both.cross_mask()[2, 0, 0].tolist() == [True, True, False, False]
