@@ -8,6 +8,10 @@ from torch import Tensor, nn
 from oasr.kernels import fixed16
 from oasr.models.encoders.whisper import WhisperEncoder, WhisperEncoderLayer
 
+# A core. Rows are independent here and a window alone keeps a core busy, so a batch goes in parts: the
+# activations of a whole batch would be the peak of the process and grow with --batch-size.
+_FRAMES_AT_ONCE = 3000
+
 
 class Fixed16EncoderLayer(nn.Module):
     """One pre-norm layer whose activations are updated in place."""
@@ -51,15 +55,25 @@ class Fixed16WhisperEncoder(nn.Module):
             raise ValueError(
                 f"window of {frames} frames: expected an even number up to {2 * self.positions.shape[0]}"
             )
+        width = self.norm.normalized_shape[0]
+        hidden = torch.empty(len(features), frames // 2, width, dtype=torch.float32)
+        at_once = max(1, _FRAMES_AT_ONCE * torch.get_num_threads() // frames)
+        for i in range(0, len(features), at_once):
+            part = slice(i, i + at_once)
+            hidden[part] = self._encode(features[part].float(), lengths[part])
+        return hidden, (lengths + 1) // 2
+
+    def _encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """(B, T, n_mels), (B,) → (B, T/2, width) for rows that are encoded together."""
+        frames = x.shape[1]
         whole = bool((lengths >= frames).all())
-        x = features.float()
         x = fixed16.conv1d_gelu(x if whole else _blank(x, lengths), self.conv1)
         x = fixed16.conv1d_gelu(x if whole else _blank(x, lengths), self.conv2, stride=2)
         x += self.positions[: frames // 2]
-        halved = (lengths + 1) // 2
+        halved = None if whole else (lengths + 1) // 2
         for layer in self.layers:
-            layer(x, None if whole else halved)
-        return self.norm(x), halved
+            layer(x, halved)
+        return self.norm(x)
 
 
 def _blank(x: Tensor, lengths: Tensor) -> Tensor:
