@@ -107,8 +107,11 @@ class RowWindows:
         )
 
     def whole(self) -> tuple[Tensor, Tensor]:
-        """Keys and values (B, H, S, D) of rows that are still together as they were made."""
+        """Keys and values (B, H, S, D) of one row, or of rows that are still together as they were made."""
         keys, values = self.owners[0]
+        if len(self.owners) == 1:
+            row = (int(self.keys[0]) - keys.data_ptr()) // (keys.stride(0) * keys.element_size())
+            return keys[row : row + 1], values[row : row + 1]
         if any(owner[0] is not keys for owner in self.owners) or len(keys) != len(self.owners):
             raise ValueError("these windows come from several batches; they have no common buffer")
         return keys, values
@@ -148,6 +151,32 @@ class RowWindows:
             torch.cat([self.lengths, other.lengths]),
             self.owners + other.owners,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class WindowStack:
+    """What B rows attend to in all layers, kept apart from the rows' own caches.
+
+    Attributes:
+        layers: one window a layer.
+        lengths: (B,) int64 frames that each row may see, on the device.
+    """
+
+    layers: tuple[Window, ...]
+    lengths: Tensor
+
+    def mask(self) -> Tensor | None:
+        """(B, 1, 1, S) visible frames; None = every row sees the whole window."""
+        size = self.layers[0].size
+        if bool((self.lengths >= size).all()):
+            return None
+        index = torch.arange(size, device=self.lengths.device)
+        return (index < self.lengths[:, None])[:, None, None]
+
+    def join(self, other: WindowStack) -> WindowStack:
+        """These rows, then those of `other`."""
+        layers = tuple(a.join(b) for a, b in zip(self.layers, other.layers, strict=True))
+        return WindowStack(layers, torch.cat([self.lengths, other.lengths]))
 
 
 def windows_join(a: Sequence[Window], b: Sequence[Window]) -> bool:

@@ -58,7 +58,7 @@ def whisper_tokens(
         no_timestamps_id=no_timestamps,
         no_speech_id=facts.special("<|nospeech|>", "<|nocaptions|>"),
         sot_prev_id=facts.one("prev_sot_token_id", "<|startofprev|>"),
-        alignment_heads=tuple((int(a), int(b)) for a, b in facts.said("alignment_heads") or ()),
+        alignment_heads=_pairs("alignment_heads", facts.said("alignment_heads")),
     )
     _check_range(tokens, vocab_size)
     return tokens
@@ -153,6 +153,19 @@ class _Facts:
 
 def _ids(values: Iterable[int] | None, vocab_size: int) -> tuple[int, ...]:
     return tuple(sorted({int(i) for i in values or () if 0 <= int(i) < vocab_size}))
+
+
+def _pairs(name: str, values: Any) -> tuple[tuple[int, int], ...]:
+    """`[[layer, head], ...]` of a configuration; none when it says nothing."""
+
+    def is_pair(value: Any) -> bool:
+        return isinstance(value, list) and len(value) == 2 and all(type(i) is int and i >= 0 for i in value)
+
+    if values is None:
+        return ()
+    if not isinstance(values, list) or not all(map(is_pair, values)):
+        raise CheckpointError(f"{name}: expected a list of [layer, head] numbers, found {values!r}")
+    return tuple((layer, head) for layer, head in values)
 
 
 def _check_range(tokens: WhisperTokens, vocab_size: int) -> None:

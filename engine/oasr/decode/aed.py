@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from oasr.decode.attention_align import AttentionAligner
 from oasr.decode.groups import Row
 from oasr.decode.incremental import ArOptions, IncrementalArStrategy, Prefilled
 from oasr.decode.options import option
@@ -23,6 +24,11 @@ from oasr.decode.strategy import NBest, register_decode_strategy
 from oasr.errors import OptionsError
 from oasr.models.interfaces import EncoderOutput
 from oasr.types import DecodingOptions, Hypothesis, Request
+
+_FIRST_TOKENS = 48  # room for most transcripts of a window; the caches of the others grow
+
+MOST_ALIGNED = 16
+"""Finished rows that may wait for their word times, with their windows in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +89,16 @@ class AedDecodeStrategy(IncrementalArStrategy):
         self._end_ids = frozenset((model.eos_id,))
         self._suppress = self._ids(model.suppress_ids)
         self._begin_suppress = self._ids(model.begin_suppress_ids)
+        if self.word_timing_modes and self.clock is not None:
+            self.aligner = AttentionAligner(model, self.clock, min(MOST_ALIGNED, self.config.max_batch_size))
 
     def _ids(self, ids: Sequence[int]) -> Tensor:
         return torch.tensor(sorted(ids), dtype=torch.int64, device=self.device)
+
+    @property
+    def word_timing_modes(self) -> tuple[str, ...]:
+        """Offline, when the decoder tells where it looks."""
+        return ("offline",) if hasattr(self.model.decoder, "cross_attention") else ()
 
     def validate_options(self, options: DecodingOptions, mode: str = "offline") -> None:
         """Also ask the checkpoint whether it knows the language and the task."""
@@ -156,7 +169,7 @@ class AedDecodeStrategy(IncrementalArStrategy):
         padded = [[model.eos_id] * (longest - len(p)) + list(p) for p in prompts]
         tokens = torch.tensor(padded, dtype=torch.int64, device=self.device)
         lens = torch.tensor([len(p) for p in prompts], dtype=torch.int64)
-        capacity = longest + max(row.limit for row in rows)
+        capacity = longest + min(_FIRST_TOKENS, max(row.limit for row in rows))
         # The SOT sequence has one length, so <|startoftranscript|> stands in one column.
         probe = longest - (len(prompts[0]) - prompts[0].index(model.sot_id))
         logits, after_sot, state = model.decoder.prefill_probed(tokens, encoder_out, capacity, lens, probe)

@@ -20,7 +20,7 @@ class Row:
         limit: most tokens this row may emit.
         tokens: label ids emitted so far, without the end token.
         score: sum of their log-probabilities in nats, the end token's included.
-        posterior_sum: sum of the emitted tokens' probabilities, the end token's excluded.
+        log_probs: the emitted tokens' log-probabilities, the end token's excluded.
         facts: what the family keeps about the row (detected language, no-speech probability).
     """
 
@@ -28,14 +28,18 @@ class Row:
     limit: int
     tokens: list[int] = field(default_factory=list)
     score: float = 0.0
-    posterior_sum: float = 0.0
+    log_probs: list[float] = field(default_factory=list)
     finish_reason: str | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def confidence(self) -> float | None:
         """Mean posterior of the emitted tokens in [0, 1]; None when there are none."""
-        return min(1.0, self.posterior_sum / len(self.tokens)) if self.tokens else None
+        total = 0.0
+        # In order and with one rounding a step, as the extension does it for rows with word times.
+        for log_prob in self.log_probs:
+            total += math.exp(min(log_prob, 0.0))
+        return total / len(self.log_probs) if self.log_probs else None
 
     def push(self, token: int, log_prob: float, ends: bool) -> None:
         """Account for one chosen token; a token that ends the row counts in the score only."""
@@ -44,7 +48,7 @@ class Row:
             self.finish_reason = "stop"
             return
         self.tokens.append(token)
-        self.posterior_sum += math.exp(log_prob)
+        self.log_probs.append(log_prob)
         if len(self.tokens) >= self.limit:
             self.finish_reason = "length"
 

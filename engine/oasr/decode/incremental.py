@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
+from oasr.decode.attention_align import AttentionAligner, Untimed
 from oasr.decode.groups import Group, Row
 from oasr.decode.options import option
 from oasr.decode.sampling import select_next_tokens
@@ -39,7 +40,9 @@ class Prefilled:
 class IncrementalArStrategy(DecodeStrategy):
     """Base of the incremental families: they add prefill, logit filtering and the end predicate.
 
-    A subclass implements `prefill` and `end_ids`, and may override `filter_logits` and `hypothesis`.
+    A subclass implements `prefill` and `end_ids`, and may override `filter_logits` and `hypothesis`. One that
+    can time words sets `aligner`: rows that asked for it wait, finished, until they fill a forward or
+    nothing else decodes.
     """
 
     incremental: ClassVar[bool] = True
@@ -50,6 +53,8 @@ class IncrementalArStrategy(DecodeStrategy):
         super().__init__(*args, **kwargs)
         self._groups: list[Group] = []
         self._finished: list[tuple[Request, NBest]] = []
+        self._untimed: list[Untimed] = []
+        self.aligner: AttentionAligner | None = None
 
     # What a family adds -----------------------------------------------------------------------
 
@@ -79,12 +84,13 @@ class IncrementalArStrategy(DecodeStrategy):
         """
         start = self.prefill(encoder_out, requests)
         group = Group(start.rows, start.state, start.logits.new_zeros(len(requests), dtype=torch.int64))
-        handed_out_later = len(self._finished)
+        finished, untimed = len(self._finished), len(self._untimed)
         try:
             self._choose(group, start.logits)
         except Exception:
             # The whole micro-batch is tried again, rows that ended at their first token too.
-            del self._finished[handed_out_later:]
+            del self._finished[finished:]
+            del self._untimed[untimed:]
             raise
         if not group.rows:
             return
@@ -97,17 +103,18 @@ class IncrementalArStrategy(DecodeStrategy):
 
     def has_pending(self) -> bool:
         """True while rows decode or finished ones wait to be handed out."""
-        return bool(self._groups or self._finished)
+        return bool(self._groups or self._finished or self._untimed)
 
     def pending_rows(self) -> int:
-        """Rows that still decode."""
-        return sum(len(group.live) for group in self._groups)
+        """Rows that hold a cache: those that still decode, and those that wait for word times."""
+        return sum(len(group.live) for group in self._groups) + len(self._untimed)
 
     def abort(self) -> list[Request]:
         """Drop everything and return the requests that were not handed out, finished ones included."""
         requests = [request for request, _ in self._finished]
+        requests += [one.row.request for one in self._untimed]
         requests += [group.rows[i].request for group in self._groups for i in group.live]
-        self._groups, self._finished = [], []
+        self._groups, self._finished, self._untimed = [], [], []
         return requests
 
     def advance(self, budget: StepBudget) -> list[tuple[Request, NBest]]:
@@ -115,11 +122,13 @@ class IncrementalArStrategy(DecodeStrategy):
 
         Handing rows out as soon as some finish lets the executor refill the freed slots.
         """
-        while self._groups and not self._finished and budget.take():
+        while self._groups and not (self._finished or self._time_is_due) and budget.take():
             group = self._groups[0]
             logits = self.model.decoder.step(group.last, group.state)
             self._choose(group, logits)
             self._groups = self._groups[1:] + ([group] if group.rows else [])
+        if self._time_is_due or not self._groups:
+            self._time_words()
         finished, self._finished = self._finished, []
         return finished
 
@@ -131,5 +140,28 @@ class IncrementalArStrategy(DecodeStrategy):
             row = group.rows[i]
             row.push(tokens[i], scores[i], tokens[i] in self.end_ids)
             if row.finish_reason is not None:
-                self._finished.append((row.request, (self.hypothesis(row),)))
+                self._retire(group, i)
         group.compact(self.model.decoder)
+
+    def _retire(self, group: Group, i: int) -> None:
+        """Hand row `i` out, or keep its windows until it is timed (not if it will be decoded again)."""
+        row = group.rows[i]
+        best = self.hypothesis(row)
+        timed = self.aligner is not None and row.request.options.word_timestamps and best.tokens
+        if timed and self.reconsider(row.request, (best,)) is None:
+            windows = self.model.decoder.windows(group.state, torch.tensor([i]))
+            self._untimed.append(Untimed(row, best, windows))
+        else:
+            self._finished.append((row.request, (best,)))
+
+    @property
+    def _time_is_due(self) -> bool:
+        """True when the waiting rows fill a forward."""
+        return self.aligner is not None and len(self._untimed) >= self.aligner.rows_at_once
+
+    def _time_words(self) -> None:
+        if self.aligner is None:
+            return
+        timed = self.aligner.time_words(self._untimed)
+        self._finished += [(u.row.request, (best,)) for u, best in zip(self._untimed, timed, strict=True)]
+        self._untimed = []

@@ -24,11 +24,6 @@ def supports(device: torch.device | str) -> bool:
     return torch.device(device).type == "cpu" and extension().fixed16.supported()
 
 
-def keep_large_blocks() -> None:
-    """Make the C allocator keep the large blocks that every batch asks for again (glibc, whole process)."""
-    extension().memory.keep_large_blocks()
-
-
 class PackedLinear:
     """A linear layer, quantised once: `y = x W^T + bias`.
 

@@ -51,7 +51,7 @@ class WhisperModel(AsrModel):
         self.is_multilingual = tokens.is_multilingual
         self.language_ids: Mapping[str, int] = tokens.language_ids
         self.task_ids: Mapping[str, int] = tokens.task_ids
-        self.alignment_heads = tokens.alignment_heads
+        self.alignment_heads = config.alignment_heads
 
     def encode_offline(self, features: Tensor, lengths: Tensor, **conditioning: Tensor) -> EncoderOutput:
         """(B, T, n_mels) features, T even → (B, T/2, width) hidden states.
@@ -73,7 +73,6 @@ class WhisperModel(AsrModel):
         """Run encoder and decoder on 16-bit fixed-point kernels from now on."""
         if not self.offers_fixed16:
             super().use_fixed16()
-        fixed16.keep_large_blocks()
         if isinstance(self.encoder, WhisperEncoder):
             self.encoder = Fixed16WhisperEncoder(self.encoder)
         pack_decoder(self.decoder)

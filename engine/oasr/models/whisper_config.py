@@ -44,7 +44,7 @@ class WhisperTokens:
         language_ids: language code → id.
         task_ids: "transcribe" and "translate" → id; empty when the checkpoint knows no task.
         suppress_ids, begin_suppress_ids: never chosen; never chosen as the first token.
-        alignment_heads: (layer, head) pairs whose cross-attention follows the audio.
+        alignment_heads: (layer, head) pairs as the checkpoint lists them.
     """
 
     eos_id: int
@@ -67,3 +67,16 @@ class WhisperConfig:
 
     dims: WhisperDims
     tokens: WhisperTokens
+
+    @property
+    def alignment_heads(self) -> tuple[tuple[int, int], ...]:
+        """(layer, head) pairs whose cross-attention follows the audio: as published, else the upper half's.
+
+        Distilled checkpoints may carry the list of their teacher, whose numbers mean nothing in them:
+        one that names a head which is not there is left aside.
+        """
+        layers, heads = self.dims.decoder_layers, self.dims.decoder_heads
+        stored = self.tokens.alignment_heads
+        if stored and all(layer < layers and head < heads for layer, head in stored):
+            return stored
+        return tuple((layer, head) for layer in range(layers // 2, layers) for head in range(heads))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import torch
@@ -9,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from oasr.cache.decoder_state import DecoderState, can_merge, merge
-from oasr.cache.windows import DenseWindow, Window
+from oasr.cache.windows import DenseWindow, Window, WindowStack
 from oasr.models.interfaces import EncoderOutput
 from oasr.models.layers.attention import CrossAttention, SelfAttention
 from oasr.models.layers.feed_forward import FeedForward
@@ -145,6 +146,10 @@ class WhisperDecoder(nn.Module):
         """Rows `index` (int64) of `state`, repeats allowed, as a state of its own."""
         return state.select(index)
 
+    def windows(self, state: DecoderState, index: Tensor) -> WindowStack:
+        """The encoder windows of rows `index` (int64), for `cross_attention` after the rows have left."""
+        return state.windows(index)
+
     def can_merge(self, a: DecoderState, b: DecoderState) -> bool:
         """Whether `merge` accepts the two states."""
         return can_merge(a, b)
@@ -155,24 +160,49 @@ class WhisperDecoder(nn.Module):
 
     def forward_teacher(self, tokens: Tensor, encoder_out: EncoderOutput) -> Tensor:
         """Score given tokens: (B, L) int64 → (B, L, vocab) float32, logits after each token."""
-        return self._teacher(tokens, encoder_out, None)
-
-    def cross_attention(self, tokens: Tensor, encoder_out: EncoderOutput) -> tuple[Tensor, Tensor]:
-        """As `forward_teacher`, with the (layers, B, H, L, S) float32 cross-attention weights."""
-        weights: list[Tensor] = []
-        logits = self._teacher(tokens, encoder_out, weights)
-        return logits, torch.stack(weights)
-
-    def _teacher(self, tokens: Tensor, encoder_out: EncoderOutput, weights: list[Tensor] | None) -> Tensor:
         self._check_depth(tokens.shape[1])
         window, window_mask = self._open_window(encoder_out)
         x, mask = self._embed_prompt(tokens, None)
         for layer, pair in zip(self._stack, window, strict=True):
-            x = layer.prompt(x, None, mask)[0]
-            if weights is not None:
-                weights.append(layer.cross_attn.weights(layer.cross_norm(x), pair, window_mask))
-            x = layer.finish(x, pair, window_mask)
+            x = layer.finish(layer.prompt(x, None, mask)[0], pair, window_mask)
         return self._logits(x)
+
+    def open_windows(self, encoder_out: EncoderOutput) -> WindowStack:
+        """The encoder windows of a batch, as `prefill` opens them for its rows."""
+        window, _ = self._open_window(encoder_out)
+        return WindowStack(tuple(window), encoder_out.lengths.to(self.positions.device))
+
+    def cross_attention(
+        self, tokens: Tensor, windows: WindowStack, heads: Sequence[tuple[int, int]]
+    ) -> Tensor:
+        """Where some heads look while the decoder reads given tokens.
+
+        Args:
+            tokens: (B, L) int64; shorter rows are padded on the right, with any id.
+            windows: of the same rows, as `DecoderState.windows` or `open_windows` give them.
+            heads: (layer, head) pairs; layers above the last one named are not computed.
+
+        Returns:
+            (B, len(heads), L, S) float32 softmax over the frames that each row may see, the heads in
+            the order of their layers.
+        """
+        self._check_depth(tokens.shape[1])
+        wanted: dict[int, list[int]] = {}
+        for number, head in sorted(heads):
+            wanted.setdefault(number, []).append(head)
+        window_mask, last = windows.mask(), max(wanted)
+        x, mask = self._embed_prompt(tokens, None)
+        weights = []
+        for number, (layer, window) in enumerate(zip(self._stack, windows.layers, strict=True)):
+            if number > last:
+                break
+            x = layer.prompt(x, None, mask)[0]
+            if number in wanted:
+                query = layer.cross_norm(x)
+                weights.append(layer.cross_attn.weights(query, window, window_mask, wanted[number]))
+            if number < last:
+                x = layer.finish(x, window, window_mask)
+        return torch.cat(weights, dim=1)
 
     def _open_window(self, encoder_out: EncoderOutput) -> tuple[list[Window], Tensor | None]:
         """Each layer's keys and values of the encoder window, and the mask its padding needs."""

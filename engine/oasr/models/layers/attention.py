@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -20,8 +22,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, causal: 
         q: (B, H, L, D) queries.
         k: (B, H, S, D) keys.
         v: (B, H, S, D) values.
-        mask: bool, broadcastable to (B, H, L, S); True = the key is visible. Every row of the
-            mask must see at least one key.
+        mask: broadcastable to (B, H, L, S): bool, True = the key is visible, or a bias that is added
+            to the scaled scores. Every row of the mask must see at least one key.
         causal: hide keys after the query's own index (only without `mask`, and with L == S).
 
     Returns:
@@ -100,9 +102,10 @@ class CrossAttention(nn.Module):
         """(B, L, width) → queries (B, H, L, D)."""
         return split_heads(self.q(x), self.heads, 1)[0]
 
-    def weights(self, x: Tensor, window: Window, mask: Tensor | None = None) -> Tensor:
-        """The (B, H, L, S) float32 softmax of `forward`."""
-        return attention_weights(self.project_queries(x), _dense(window)[0], mask)
+    def weights(self, x: Tensor, window: Window, mask: Tensor | None, heads: Sequence[int]) -> Tensor:
+        """The (B, len(heads), L, S) float32 softmax of `forward` in some of its heads."""
+        chosen = list(heads)
+        return attention_weights(self.project_queries(x)[:, chosen], _dense(window)[0][:, chosen], mask)
 
     def forward(self, x: Tensor, window: Window, mask: Tensor | None = None) -> Tensor:
         """Attention of `x` (B, L, width) over a projected window; `mask` (B, 1, 1, S)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -44,10 +44,11 @@ class Fixed16CrossAttention(nn.Module):
         """Float16 keys and values of (B, S, width) encoder output; row b sees `lengths[b]` frames."""
         return RowWindows.of(*self.kv.window(hidden), lengths)
 
-    def weights(self, x: Tensor, window: RowWindows, mask: Tensor | None = None) -> Tensor:
-        """The (B, H, L, S) float32 softmax of `forward`."""
-        queries = split_heads(self.q(x), self.heads, 1)[0]
-        return attention_weights(queries, window.whole()[0].float(), mask)
+    def weights(self, x: Tensor, window: RowWindows, mask: Tensor | None, heads: Sequence[int]) -> Tensor:
+        """The (B, len(heads), L, S) float32 softmax of `forward` in some of its heads."""
+        chosen = list(heads)
+        queries = split_heads(self.q(x), self.heads, 1)[0][:, chosen]
+        return attention_weights(queries, window.whole()[0][:, chosen], mask)
 
     def forward(self, x: Tensor, window: RowWindows, mask: Tensor | None = None) -> Tensor:
         """Attention of `x` (B, L, width) over projected windows; `mask` (B, 1, 1, S) hides a row's tail."""
