@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from helpers.ctc import Emulation
 
 
 @pytest.fixture(autouse=True)
@@ -16,3 +17,9 @@ def quiet_torch() -> Iterator[None]:
     with torch.no_grad():
         yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def emulated_ctc(tmp_path_factory: pytest.TempPathFactory) -> Emulation:
+    """The CTC kernel's code, run on the CPU."""
+    return Emulation(tmp_path_factory.mktemp("ctc"))
