@@ -5,8 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 REPLACEMENT = "\ufffd"
+_CONTEXT, _LONGEST = 8, 64
+"""Ids before one that may decide how it is written, and the most that are decoded with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +77,29 @@ class Tokenizer(ABC):
         return self.decode(state.ids)[len(state.text) :]
 
     def token_pieces(self, ids: Sequence[int]) -> list[str]:
-        """One string an id; joined they equal `decode(ids)`.
+        """One string an id; joined they equal `decode(ids)`. Takes time in proportion to the ids.
 
-        A character that spans several ids belongs to the id that completes it.
+        A character that spans several ids belongs to the id that completes it. This default decodes
+        each id behind a few of those before it; tokenizers that render piece by piece override it.
         """
-        pieces, state = [], IncrementalText()
-        for token in ids:
-            piece, state = self.decode_incremental((token,), state)
-            pieces.append(piece)
-        if pieces:
-            pieces[-1] += self.flush(state)
-        return pieces
+        sizes, start, shown = [], 0, 0
+        for end in range(1, len(ids) + 1):
+            text = self.decode(ids[start:end])
+            # A character takes four bytes at most: what is incomplete for longer will stay so.
+            stable = text if end - start > _LONGEST + 4 else text.rstrip(REPLACEMENT)
+            sizes.append(max(0, len(stable) - shown))
+            shown = max(shown, len(stable))
+            if stable == text and end - start > 2 * _CONTEXT:
+                context = self.decode(ids[end - _CONTEXT : end])
+                # Not in the middle of what is decoded together, such as the bytes of a character.
+                if context and text.endswith(context.strip()):
+                    start, shown = end - _CONTEXT, len(context)
+                elif end - start > _LONGEST:
+                    start, shown = end, 0
+        return _cut(self.decode(ids), sizes)
+
+
+def _cut(text: str, sizes: Sequence[int]) -> list[str]:
+    """`text` in pieces of those sizes; the last one takes what is left."""
+    ends = [*accumulate(sizes[:-1]), len(text)] if sizes else []
+    return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]

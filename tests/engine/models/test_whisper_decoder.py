@@ -203,17 +203,38 @@ def test_padded_encoder_rows_equal_their_own_window(model) -> None:
 
 
 def test_cross_attention_weights(model, reference) -> None:
-    features, tokens = features_of(2), tokens_of(2, 5)
+    features, tokens = features_of(3), tokens_of(3, 5)
     encoded = encode(model, features)
-    logits, weights = model.decoder.cross_attention(tokens, encoded)
-    assert weights.shape == (3, 2, 4, 5, 20) and weights.dtype == torch.float32
-    assert torch.equal(logits, model.decoder.forward_teacher(tokens, encoded))
     with torch.inference_mode():
         out = reference(
             input_features=features.transpose(1, 2), decoder_input_ids=tokens, output_attentions=True
         )
-    for layer, expected in enumerate(out.cross_attentions):
-        torch.testing.assert_close(weights[layer], expected, **CLOSE)
+    every = [(layer, head) for layer in range(3) for head in range(4)]
+    for heads in (every, [(2, 3), (0, 1), (2, 0)], [(0, 2)]):
+        weights = model.decoder.cross_attention(tokens, model.decoder.open_windows(encoded), heads)
+        assert weights.shape == (3, len(heads), 5, 20) and weights.dtype == torch.float32
+        for i, (layer, head) in enumerate(sorted(heads)):
+            torch.testing.assert_close(weights[:, i], out.cross_attentions[layer][:, head], **CLOSE)
+
+
+def test_cross_attention_of_rows_that_left_their_batch(model) -> None:
+    """Windows of two widths, taken out of a state and joined; padded on the right, as rows of one forward."""
+    short, full = encode(model, features_of(2, 16)), encode(model, features_of(1))
+    tokens, heads = tokens_of(3, 6), [(0, 1), (2, 3)]
+    _, a = model.decoder.prefill(tokens[:2, :3], short, 8)
+    _, b = model.decoder.prefill(tokens[2:, :3], full, 8)
+    state = model.decoder.merge(a, b)
+    picked = [model.decoder.windows(state, torch.tensor([i])) for i in (2, 0)]
+    model.decoder.select(state, torch.tensor([1]))
+    both = picked[0].join(picked[1])
+    assert both.lengths.tolist() == [20, 8]
+    weights = model.decoder.cross_attention(tokens[[2, 0]], both, heads)
+    alone = model.decoder.cross_attention(tokens[2:], model.decoder.open_windows(full), heads)
+    torch.testing.assert_close(weights[:1], alone, **CLOSE)
+    windows = model.decoder.open_windows(short.rows(torch.tensor([0])))
+    alone = model.decoder.cross_attention(tokens[:1, :4], windows, heads)
+    torch.testing.assert_close(weights[1:, :, :4, :8], alone, **CLOSE)
+    assert (weights[1, :, :, 8:] == 0).all()
 
 
 def test_the_probe_is_the_logits_after_its_column(model) -> None:
