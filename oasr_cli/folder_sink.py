@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from oasr_cli.sink import Record, Row, Sink
 
 if TYPE_CHECKING:
     from oasr.output.run_folder import RunFolder
+    from oasr.output.writers import Writer
 
 
 class FolderSink(Sink):
@@ -24,9 +25,10 @@ class FolderSink(Sink):
 
     in_order = False
 
-    def __init__(self, run: RunOptions, sources: Iterable[str]) -> None:
+    def __init__(self, run: RunOptions, writers: Mapping[str, Writer], sources: Iterable[str]) -> None:
         """Check the folder before the model loads; old results are only dropped in `begin`, after it has."""
         self._run = run
+        self._writers = writers
         self._path = Path(run.output_dir or "")
         self._sources = tuple(sources)
         self._lock = threading.Lock()
@@ -73,6 +75,11 @@ class FolderSink(Sink):
             else:
                 self._opened.append((row.index, row.part), row.id, record, output)
 
+    def part(self, row: Row, output: RequestOutput) -> None:
+        """See Sink."""
+        with self._lock:
+            self._opened.append_part(row.id, output)
+
     def finish(self) -> None:
         """Put the rows in the order of the list."""
         self._opened.finish()
@@ -91,7 +98,7 @@ class FolderSink(Sink):
             self._path,
             resume=run.resume,
             overwrite=run.overwrite,
-            formats=run.formats,
+            formats=self._writers,
             protected_paths=self._sources,
         )
 
@@ -106,10 +113,9 @@ class FolderSink(Sink):
     def _check(self) -> None:
         """What `_open` would refuse, without changing anything."""
         from oasr.output.folder_checks import check_folder, check_protected
-        from oasr.output.writers import build_writers
 
-        writers = build_writers(self._run.formats).values()
-        check_protected(self._path, [w.suffix for w in writers if w.scope == "run"], self._sources)
+        files = [writer.suffix for writer in self._writers.values() if writer.scope == "run"]
+        check_protected(self._path, files, self._sources)
         check_folder(self._path, resume=self._run.resume, overwrite=self._run.overwrite)
         there = next(path for path in (self._path, *self._path.absolute().parents) if path.exists())
         if not os.access(there, os.W_OK):

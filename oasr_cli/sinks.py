@@ -1,9 +1,12 @@
-"""Which destination a run has: a folder, JSON lines on stdout, or lines for a person at a terminal."""
+"""Which destination a run has: a folder, JSON lines or a document on stdout, or lines at a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from oasr.errors import OptionsError, OutputError
 from oasr.types import RequestOutput
 
 from oasr_cli import console
@@ -11,16 +14,28 @@ from oasr_cli.console import printable
 from oasr_cli.folder_sink import FolderSink
 from oasr_cli.settings import RunOptions
 from oasr_cli.sink import Record, Row, Sink
+from oasr_cli.tally import clock_time
+
+if TYPE_CHECKING:
+    from oasr.manifest import InputList
+    from oasr.output.writers import Writer
 
 
-def choose(run: RunOptions, sources: Iterable[str]) -> Sink:
+def choose(run: RunOptions, writers: Mapping[str, Writer], inputs: InputList) -> Sink:
     """The sink that `run` asks for; a folder is checked and, unless it replaces results, opened now.
 
     Raises:
-        OptionsError: the folder cannot be used, or a format is unknown.
+        OptionsError: the folder cannot be used, or stdout cannot hold the format for this list.
     """
     if run.output_dir is not None:
-        return FolderSink(run, sources)
+        return FolderSink(run, writers, inputs.sources)
+    if files := [name for name in run.formats if name != "jsonl"]:
+        if inputs.count() > 1 or run.channel == "split":
+            raise OptionsError(
+                f"--format {files[0]}: stdout takes the document of one recording, and there may be several: "
+                "give --output-dir, the folder for their files"
+            )
+        return DocumentSink(files[0], writers[files[0]])
     if console.stdout_is_terminal() and "jsonl" not in run.formats:
         return TerminalSink()
     return JsonLinesSink()
@@ -45,10 +60,51 @@ class JsonLinesSink(Sink):
         console.result_bytes(encode_line(record))
 
 
+class DocumentSink(Sink):
+    """What one format makes of the only recording, on stdout; a recording that fails leaves nothing there."""
+
+    def __init__(self, name: str, writer: Writer) -> None:
+        """Stdout is open already."""
+        self._name, self._writer, self._written = name, writer, False
+        self.on_terminal = console.stdout_is_terminal()
+
+    @property
+    def where(self) -> str:
+        """See JsonLinesSink."""
+        return "" if self.on_terminal else "stdout"
+
+    def write(self, row: Row, record: Record, output: RequestOutput) -> None:
+        """See Sink."""
+        from oasr.output.writers import render
+
+        if self._written:
+            raise OutputError(
+                f"stdout: it holds the {self._name} of one recording, and {row.id!r} is a second one "
+                "(a row may ask for its channels to be split): give --output-dir"
+            )
+        self._written = True
+        if "error" not in record:
+            console.result_bytes(render(self._name, self._writer, record, output))
+
+
 class TerminalSink(Sink):
-    """A line a row for a person, with what was asked for beyond the text indented below it."""
+    """A line a row for a person, with what was asked for beyond the text indented below it.
+
+    A long recording has a line for each window instead, with the time when it begins, as they are finished.
+    """
 
     on_terminal = True
+
+    def __init__(self) -> None:
+        """Nothing has been shown yet."""
+        self._shown: dict[str, int] = {}
+
+    def part(self, row: Row, output: RequestOutput) -> None:
+        """See Sink."""
+        self._shown[row.id] = self._shown.get(row.id, 0) + len(output.segments)
+        for start, _, text in output.segments:
+            line = f"  {clock_time(start)}  {printable(text)}"
+            console.styled_result((printable(row.id), "bold"), line)
 
     def write(self, row: Row, record: Record, output: RequestOutput) -> None:
         """See Sink."""
@@ -58,7 +114,11 @@ class TerminalSink(Sink):
                 (printable(row.id), "bold"), f"  {error['stage']}: {printable(error['message'])}", "red"
             )
             return
-        console.styled_result((printable(row.id), "bold"), f"  {printable(record['pred_text'])}")
+        if (shown := self._shown.pop(row.id, 0)) > 0:
+            self.part(row, replace(output, segments=output.segments[shown:]))
+            del self._shown[row.id]
+        else:
+            console.styled_result((printable(row.id), "bold"), f"  {printable(record['pred_text'])}")
         for line in _details(record):
             console.styled_result(("", ""), f"    {line}", "dim")
 

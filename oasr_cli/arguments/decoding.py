@@ -33,11 +33,11 @@ Prompt = Annotated[
     ),
 ]
 WordTimestamps = Annotated[
-    bool,
+    bool | None,
     typer.Option(
         "--word-timestamps/--no-word-timestamps",
         show_default=False,
-        help="Start, end and confidence of every word.",
+        help="Start, end and confidence of every word; formats that are made of them ask by themselves.",
         rich_help_panel=_PANEL,
     ),
 ]

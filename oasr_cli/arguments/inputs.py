@@ -24,6 +24,21 @@ Channel = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
+Vad = Annotated[
+    str,
+    typer.Option(
+        metavar="pauses|silero|energy|none",
+        help="How recordings are cut into windows: pauses = all of it, cut where the speaker pauses; silero "
+        "(a network, extra `vad`) and energy leave out what is no speech; none = whole, or an error row.",
+        rich_help_panel=_PANEL,
+    ),
+]
+MaxWindow = Annotated[
+    float | None,
+    typer.Option(
+        metavar="S", help="Longest window in seconds; what the model takes.", rich_help_panel=_PANEL
+    ),
+]
 AudioRoot = Annotated[
     str | None,
     typer.Option(

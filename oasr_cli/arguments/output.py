@@ -14,7 +14,7 @@ OutputDir = Annotated[
         "--output-dir",
         "-o",
         metavar="DIR",
-        help="Folder for the results; without it rows go to stdout.",
+        help="Folder for the results; without it rows go to stdout, or one recording in one --format.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -24,7 +24,8 @@ Format = Annotated[
         "--format",
         "-f",
         metavar="NAME[,NAME...]",
-        help="jsonl (results.jsonl, always written), json or txt (one file a row); repeatable.",
+        help="jsonl (results.jsonl, always written), json, txt, srt, vtt, tsv (one file a row), "
+        "ctm, kaldi, rttm (one file for the list); repeatable.",
         rich_help_panel=_PANEL,
     ),
 ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from oasr.output.jsonl import encode_value
+from oasr.output.layout import timed_pieces
 from oasr.output.rows import row_id
 from oasr.output.segments import Segment, segments_of
 from oasr.types import RequestOutput
@@ -14,7 +15,8 @@ from oasr.types import RequestOutput
 class WhisperJsonWriter:
     """`{id, text, language, duration, segments: [{id, start, end, text, words}]}`.
 
-    A word is `{word, start, end, probability}`, the names Whisper uses; `words` is there only when word
+    A word is `{word, start, end, probability}`. As Whisper's, it brings the white space and the marks
+    around it, so that the words of a segment, joined, are its text. `words` is there only when word
     times were asked for.
     """
 
@@ -40,18 +42,18 @@ class WhisperJsonWriter:
 def _record(number: int, segment: Segment, with_words: bool) -> dict[str, Any]:
     record: dict[str, Any] = {
         "id": number,
-        "start": round(segment.start, 3),
-        "end": round(segment.end, 3),
+        "start": segment.start,
+        "end": segment.end,
         "text": segment.text,
     }
     if with_words:
         record["words"] = [
             {
-                "word": word["word"],
-                "start": word["start"],
-                "end": word["end"],
-                "probability": word["confidence"],
+                "word": " " * (i > 0 and piece.spaced) + piece.text,
+                "start": piece.start / 1000,
+                "end": piece.end / 1000,
+                "probability": piece.confidence,
             }
-            for word in segment.words
+            for i, piece in enumerate(timed_pieces(segment.text, segment.words))
         ]
     return record

@@ -71,6 +71,10 @@ class NameBook:
         self._note("", [name])
         return path
 
+    def owns(self, name: str) -> bool:
+        """Whether `name` is on record as a file of ours."""
+        return _file_digest(name) in self._owners
+
     def remove_files(self) -> None:
         """Delete every file on record, then the record's content."""
         for _, files in self._entries():

@@ -2,9 +2,9 @@
 
 A result row is the manifest row with the result after it. Three rules for keys that both have:
 
-- `pred_text`, `language_probability`, `score`, `confidence`, `finish_reason`, `warnings`, `words`,
-  `nbest`, `wer`, `cer` and `error` belong to the result. What the manifest row has under these names
-  came from an earlier run and is dropped, so that no stale error or transcript survives.
+- `pred_text`, `language_probability`, `score`, `confidence`, `finish_reason`, `warnings`, `segments`,
+  `speech`, `words`, `timestamps`, `nbest`, `wer`, `cer` and `error` belong to the result. What the manifest
+  row has under these names came from an earlier run and is dropped, so that nothing stale survives.
 - `language` and `duration` describe the recording: the manifest's value stays unless it is null.
 - everything else is the manifest's and is carried through untouched.
 """
@@ -16,11 +16,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from oasr.output.segments import segment_records
 from oasr.types import RequestOutput, WordTiming
 
 ID_KEYS = ("id", "key")
 _ALWAYS = ("pred_text", "score", "confidence", "finish_reason")
-_SOMETIMES = ("language_probability", "warnings", "words", "nbest", "wer", "cer", "error")
+_SOMETIMES = (
+    *("language_probability", "warnings", "segments", "speech", "words", "timestamps"),
+    *("nbest", "wer", "cer", "error"),
+)
 RESULT_KEYS = frozenset((*_ALWAYS, *_SOMETIMES))
 _SECONDS, _SCORES = 3, 4  # decimals
 
@@ -53,7 +57,7 @@ def result_row(
         message = output.error_message or "the engine gave no reason"
         return failure_row(row, utterance_id, output.error_stage or "decode", message) | _warnings(output)
     extras = extras or RowExtras()
-    result = _own_keys(row, utterance_id)
+    result = own_keys(row, utterance_id)
     result["pred_text"] = output.text or ""
     if result.get("language") is None:
         result["language"] = output.language
@@ -65,8 +69,14 @@ def result_row(
     result["confidence"] = _number(output.confidence, _SCORES)
     result["finish_reason"] = output.finish_reason
     result |= _warnings(output)
+    if segments := segment_records(result, output):
+        result["segments"] = segments
+    if output.speech is not None:
+        result["speech"] = [[_number(t, _SECONDS) for t in region] for region in output.speech]
     if output.words is not None:
         result["words"] = [word_record(word) for word in output.words]
+    if output.timestamps is not None:
+        result["timestamps"] = [[_number(t, _SECONDS) for t in span] for span in output.timestamps]
     if extras.nbest:
         result["nbest"] = _nbest(output)
     return result | dict(extras.scores)
@@ -74,7 +84,17 @@ def result_row(
 
 def failure_row(row: Mapping[str, Any], utterance_id: str, stage: str, message: str) -> dict[str, Any]:
     """The row to write for one that failed: its own keys and `error`, and no transcript."""
-    return _own_keys(row, utterance_id) | {"error": {"stage": stage, "message": message}}
+    return own_keys(row, utterance_id) | {"error": {"stage": stage, "message": message}}
+
+
+def own_keys(row: Mapping[str, Any], utterance_id: str) -> dict[str, Any]:
+    """The keys that a result row has from its manifest row, the id among them."""
+    own = {key: value for key, value in row.items() if key not in RESULT_KEYS}
+    if row_id(own) == utterance_id:
+        return own
+    if "id" in own:
+        return own | {"id": utterance_id}
+    return {"id": utterance_id} | own
 
 
 def row_id(row: Mapping[str, Any]) -> str | None:
@@ -94,15 +114,6 @@ def word_record(word: WordTiming) -> dict[str, Any]:
         "end": _number(word.end, _SECONDS),
         "confidence": _number(word.confidence, _SCORES),
     }
-
-
-def _own_keys(row: Mapping[str, Any], utterance_id: str) -> dict[str, Any]:
-    own = {key: value for key, value in row.items() if key not in RESULT_KEYS}
-    if row_id(own) == utterance_id:
-        return own
-    if "id" in own:
-        return own | {"id": utterance_id}
-    return {"id": utterance_id} | own
 
 
 def _warnings(output: RequestOutput) -> dict[str, Any]:

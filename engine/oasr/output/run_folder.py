@@ -27,7 +27,9 @@ from oasr.output.append_file import AppendFile
 from oasr.output.folder_checks import check_folder, check_protected, clear_temporary, not_empty
 from oasr.output.jsonl import encode_line
 from oasr.output.name_book import NameBook
+from oasr.output.partial_file import PartialFile
 from oasr.output.results_file import RESULTS_NAME, atomic_file, read_results, rewrite_in_order
+from oasr.output.run_files import write_run_file
 from oasr.output.writers import Writer, build_writers, render
 from oasr.types import RequestOutput
 
@@ -42,6 +44,7 @@ class RunFolder:
         self._run_writers = {n: w for n, w in writers.items() if w.scope == "run" and n != "jsonl"}
         self._log = AppendFile(path / RESULTS_NAME)
         self._names = NameBook(path)
+        self._partial = PartialFile(path, self._names)
         self._stored: dict[str, int] = {}
         self._indexes, self._parts, self._offsets = array("q"), array("q"), array("q")
         self._ordered = self._finished = False
@@ -53,7 +56,7 @@ class RunFolder:
         *,
         resume: bool = False,
         overwrite: bool = False,
-        formats: Iterable[str] = (),
+        formats: Iterable[str] | Mapping[str, Writer] = (),
         protected_paths: Iterable[str | os.PathLike[str]] = (),
     ) -> RunFolder:
         """Check the folder, create it, lock it, and read what an earlier run left. Do this before any work.
@@ -62,14 +65,15 @@ class RunFolder:
             path: the folder; created with its parents.
             resume: go on where results.jsonl ends.
             overwrite: remove what oasr wrote there before; other files stay.
-            formats: names of `WRITERS`; `jsonl` is always written.
+            formats: names of `WRITERS`, or what `build_writers` made of them; `jsonl` is always written.
             protected_paths: the manifest and the inputs, which no output may replace.
 
         Raises:
             OptionsError: both flags, or an unknown format.
-            OutputError: the folder cannot be used, with the reason and what to do.
+            OutputError: the folder cannot be used, or one of its rows cannot be written in one of the
+                formats, with the reason and what to do.
         """
-        writers = build_writers(formats)
+        writers = dict(formats) if isinstance(formats, Mapping) else build_writers(formats)
         folder = Path(path)
         check_protected(folder, [w.suffix for w in writers.values() if w.scope == "run"], protected_paths)
         check_folder(folder, resume=resume, overwrite=overwrite)
@@ -106,6 +110,8 @@ class RunFolder:
                 )
             self._stored[utterance_id] = offset
             self._write_files(utterance_id, row, None)
+            for name, writer in self._run_writers.items():
+                render(name, writer, row, None)  # what it refuses must not come out after the work
 
     @property
     def done_ids(self) -> Collection[str]:
@@ -148,6 +154,16 @@ class RunFolder:
                 )
             self._write_files(utterance_id, row, output)
             self._place(position, self._log.append(line))
+            self._partial.note_done(utterance_id)
+
+    def append_part(self, utterance_id: str, output: RequestOutput) -> None:
+        """Write what is known of a recording that is not finished (`Engine.stream(partial=True)`).
+
+        Raises:
+            OutputError: as `append`.
+        """
+        with _explained(self.path, self._saved()):
+            self._partial.append(utterance_id, output)
 
     def note_done(self, position: tuple[int, int], utterance_id: str) -> None:
         """Tell the place of a row in `done_ids`, so that `finish` can put it there.
@@ -171,9 +187,8 @@ class RunFolder:
             self._put_in_order()
         with _explained(self.path, self._saved()):
             for name, writer in self._run_writers.items():
-                with atomic_file(self.path / writer.suffix) as target:
-                    for row in self.rows():
-                        target.write(render(name, writer, row, None))
+                write_run_file(self.path / writer.suffix, name, writer, self._log.path)
+            self._partial.finish()
         self._finished = True
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -184,6 +199,7 @@ class RunFolder:
     def close(self) -> None:
         """Let go of the folder. Without `finish` its rows stay as they are, ready for `resume`."""
         self._log.close()
+        self._partial.close()
         self._names.close()
 
     def __enter__(self) -> RunFolder:

@@ -1,14 +1,19 @@
-"""The timed pieces of one transcript, from the engine's result or, without it, from the result row."""
+"""The timed stretches of one transcript, from the engine's result or, without it, from the result row."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from oasr.output.rows import word_record
 from oasr.types import RequestOutput, finite
+
+MAX_SECONDS = 1e9
+"""As for the times of an input list: what is beyond is no position in a recording."""
+_OFFSET_KEYS = ("offset", "start")
+_SAME_S = 0.01
+"""Lists often state durations in hundredths: within that, a row says the same as the engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,29 +27,57 @@ class Segment:
 
 
 def segments_of(row: Mapping[str, Any], output: RequestOutput | None) -> list[Segment]:
-    """The segments that hold text, in order; one for the whole utterance when none are known.
+    """The segments that hold text, in order, times in whole milliseconds; words are those of `row`.
 
-    Each word goes to the segment that its middle falls into.
+    With and without `output` they are the same, once `row` went through `result_row`: what its other
+    keys do not tell, its `segments` do. Each word goes to the segment that its middle falls into.
     """
-    spans = [span for span in (output.segments if output else ()) if span[2].strip()]
-    text = str(row.get("pred_text") or "").strip()
-    if not spans and text:
-        start = finite(row.get("offset")) or 0.0
-        length = output.duration_s if output else finite(row.get("duration")) or 0.0
-        spans = [(start, start + length, text)]
-    words = _words(row, output)
+    spans = _spans(row, output)
+    words: Sequence[Mapping[str, Any]] = row.get("words") or ()
     starts = [start for start, _, _ in spans]
     groups: list[list[Mapping[str, Any]]] = [[] for _ in spans]
     for word in words if spans else ():
-        middle = ((word["start"] or 0.0) + (word["end"] or 0.0)) / 2
+        middle = ((finite(word["start"]) or 0.0) + (finite(word["end"]) or 0.0)) / 2
         groups[max(0, bisect_right(starts, middle) - 1)].append(word)
-    return [
-        Segment(start, end, text.strip(), tuple(group))
-        for (start, end, text), group in zip(spans, groups, strict=True)
-    ]
+    return [Segment(*span, tuple(group)) for span, group in zip(spans, groups, strict=True)]
 
 
-def _words(row: Mapping[str, Any], output: RequestOutput | None) -> list[Mapping[str, Any]]:
+def segment_records(row: Mapping[str, Any], output: RequestOutput) -> list[dict[str, Any]]:
+    """What `segments` of a result row must say: nothing where its other keys tell the one segment."""
+    spans = _spans(row, output)
+    if spans == _spans(row, None):
+        return []
+    return [{"start": start, "end": end, "text": text} for start, end, text in spans]
+
+
+def _spans(row: Mapping[str, Any], output: RequestOutput | None) -> list[tuple[float, float, str]]:
+    """(start, end, text) of each segment."""
+    whole = _whole(row)
     if output is not None:
-        return [word_record(word) for word in output.words or ()]
-    return list(row.get("words") or ())
+        told = [(_seconds(start), _seconds(end), text) for start, end, text in output.segments]
+    else:
+        stored = row.get("segments") or ()
+        told = [(_seconds(s["start"]), _seconds(s["end"]), str(s["text"])) for s in stored]
+    spans = [(start, max(start, end), text.strip()) for start, end, text in told if text.strip()]
+    if not spans or (len(spans) == 1 and _agree(spans[0], whole)):
+        return [whole] if whole[2] else []
+    return spans
+
+
+def _whole(row: Mapping[str, Any]) -> tuple[float, float, str]:
+    """The utterance as one segment, as far as its own keys tell its place."""
+    start = next((_seconds(row[key]) for key in _OFFSET_KEYS if row.get(key) is not None), 0.0)
+    return start, _seconds(start + _seconds(row.get("duration"))), str(row.get("pred_text") or "").strip()
+
+
+def _agree(one: tuple[float, float, str], other: tuple[float, float, str]) -> bool:
+    return abs(one[0] - other[0]) < _SAME_S and abs(one[1] - other[1]) < _SAME_S and one[2] == other[2]
+
+
+def _seconds(value: object) -> float:
+    """A number, or the decimal string that a list may have, as seconds to the millisecond; else 0."""
+    try:
+        number = finite(float(value)) if isinstance(value, str) else finite(value)
+    except ValueError:
+        number = None
+    return round(min(max(0.0, number or 0.0), MAX_SECONDS), 3)

@@ -38,14 +38,15 @@ def test_optional_parts_appear_only_where_there_is_something_to_say():
     result = result_row(
         {"id": "u"},
         "u",
-        output(words=words, warnings=("cut short",), language_probability=0.5),
+        output(words=words, timestamps=((0.12345, 0.3),), warnings=("cut short",), language_probability=0.5),
         RowExtras(nbest=True, scores={"wer": {"rate": 50.0}}),
     )
     assert list(result)[1:] == [
         "pred_text", "language", "language_probability", "duration", "score", "confidence", "finish_reason",
-        "warnings", "words", "nbest", "wer",
+        "warnings", "words", "timestamps", "nbest", "wer",
     ]  # fmt: skip
     assert result["words"][0] == {"word": "hello", "start": 0.123, "end": 0.5, "confidence": 1.0}
+    assert result["timestamps"] == [[0.123, 0.3]]
     assert result["nbest"] == [
         {"text": "hello there", "score": -1.2346},
         {"text": "hello dear", "score": -2.5},
