@@ -11,7 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from oasr.errors import OptionsError
 from oasr.scoring.normalize import NORMALIZERS, base_language, metric_name, normalizer_name
+
+METRICS = ("wer", "cer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,27 +87,50 @@ class Score:
         return f"{self.metric.upper()} {rate} ({counts}; {rows}; {self.normalizer})"
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is done to texts before they are compared, and what is counted.
+
+    Attributes:
+        normalizer: a name of `NORMALIZERS`.
+        metric: "wer" counts words, "cer" characters without white space.
+    """
+
+    normalizer: str = "basic"
+    metric: str = "wer"
+
+    def __post_init__(self) -> None:
+        """Raise OptionsError for an unknown normaliser or metric."""
+        NORMALIZERS.get(self.normalizer)
+        if self.metric not in METRICS:
+            raise OptionsError(f"metric: expected {' or '.join(METRICS)}, got {self.metric!r}")
+
+    @classmethod
+    def of(cls, language: str | None, normalizer: str | None = None, metric: str | None = None) -> Rules:
+        """The rules of a language, except for what is given."""
+        return cls(normalizer or normalizer_name(language), metric or metric_name(language))
+
+    def units(self, text: str) -> list[str]:
+        """The words or characters of the normalised text."""
+        words = NORMALIZERS.get(self.normalizer)(text).split()
+        return words if self.metric == "wer" else list("".join(words))
+
+    def score(self, reference: str, hypothesis: str) -> Score:
+        """Align one transcript with its reference; either may be empty."""
+        expected = self.units(reference)
+        errors = count_errors(expected, self.units(hypothesis))
+        return Score(*errors, len(expected), self.metric, self.normalizer)
+
+
 def score_row(
     reference: str, hypothesis: str, language: str | None = None, normalizer: str | None = None
 ) -> Score:
-    """Align one transcript with its reference.
-
-    Args:
-        reference: the true text; may be empty.
-        hypothesis: the recognised text; may be empty.
-        language: chooses the metric (`metric_name`) and, without `normalizer`, the normaliser.
-        normalizer: a name of `NORMALIZERS`, applied to both texts.
+    """Align one transcript with its reference, by the rules of its language.
 
     Raises:
         OptionsError: an unknown normaliser.
     """
-    name = normalizer or normalizer_name(language)
-    metric = metric_name(language)
-    clean = NORMALIZERS.get(name)
-    substitutions, deletions, insertions = count_errors(
-        ref_units := _units(clean(reference), metric), _units(clean(hypothesis), metric)
-    )
-    return Score(substitutions, deletions, insertions, len(ref_units), metric, name)
+    return Rules.of(language, normalizer).score(reference, hypothesis)
 
 
 def count_errors(reference: Sequence[str], hypothesis: Sequence[str]) -> tuple[int, int, int]:
@@ -117,11 +143,6 @@ def count_errors(reference: Sequence[str], hypothesis: Sequence[str]) -> tuple[i
 
     found = jiwer.process_words([" ".join(reference)], [" ".join(hypothesis)])
     return found.substitutions, found.deletions, found.insertions
-
-
-def _units(text: str, metric: str) -> list[str]:
-    words = text.split()
-    return words if metric == "wer" else list("".join(words))
 
 
 class Scorer:

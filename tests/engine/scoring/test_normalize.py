@@ -11,6 +11,7 @@ from oasr.scoring.normalize import (
     NORMALIZERS,
     base_language,
     basic,
+    chinese,
     english,
     metric_name,
     normalizer_name,
@@ -68,8 +69,52 @@ def test_basic_rules(text, expected):
 @example("one " * 5000 + "million")
 @example(f"${'9' * 6000}.{'9' * 6000} million")
 def test_no_text_breaks_a_normalizer(text):
-    for name in ("basic", "english", "none"):
+    for name in NORMALIZERS.names():
         assert isinstance(NORMALIZERS.get(name)(text), str)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("今天天气很好。", "今 天 天 气 很 好"),
+        ("我用ｉＰｈｏｎｅ　１５拍照！", "我 用 iphone 15 拍 照"),
+        ("二零二零年 2020年", "二 零 二 零 年 2020 年"),
+        ("１，０００元，3.14％", "1000 元 3.14"),
+        ("I don't know这件事", "i dont know 这 件 事"),
+        ("（笑）[音乐]好", "笑 音 乐 好"),
+        ("www.baidu.com 第1. 第2.", "www baidu com 第 1 第 2"),
+        ("〇々𠮷\uf900", "〇 々 𠮷 \u8c48"),
+        ("體 体", "體 体"),
+        ("ﾊﾟ パ 한국", "パ パ 한국"),
+        ("。，！", ""),
+        ("", ""),
+    ],
+)
+def test_chinese_rules(text, expected):
+    assert chinese(text) == expected
+
+
+def wide(text: str) -> str:
+    """ASCII in its full-width forms."""
+    return "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else "\u3000" if c == " " else c for c in text)
+
+
+ASCII_AND_CHINESE = st.text("abzAZ019 .,!'%-（。、今天气𠮷", max_size=20)
+
+
+@settings(deadline=None)
+@given(ASCII_AND_CHINESE)
+def test_chinese_knows_no_width_and_no_second_pass(text):
+    assert chinese(wide(text)) == chinese(text)
+    assert chinese(chinese(text)) == chinese(text)
+
+
+@settings(deadline=None)
+@given(ASCII_AND_CHINESE)
+def test_chinese_keeps_every_letter_digit_and_ideograph_in_order(text):
+    kept = [c for c in text.lower() if c.isalnum()]
+    assert [c for c in chinese(text) if c not in " ."] == kept
+    assert all(len(word) == 1 or word.isascii() for word in chinese(text).split())
 
 
 def test_none_changes_nothing():
@@ -77,7 +122,9 @@ def test_none_changes_nothing():
 
 
 def test_an_unknown_normalizer_lists_the_known_ones():
-    with pytest.raises(OptionsError, match="unknown text normalizer 'englisch'; known: basic, english, none"):
+    with pytest.raises(
+        OptionsError, match="unknown text normalizer 'englisch'; known: basic, chinese, english, none"
+    ):
         NORMALIZERS.get("englisch")
 
 
@@ -90,10 +137,10 @@ def test_an_unknown_normalizer_lists_the_known_ones():
         ("English", "en", "english", "wer"),
         ("de", "de", "basic", "wer"),
         ("ko", "ko", "basic", "wer"),
-        ("zh", "zh", "basic", "cer"),
-        ("zh-Hant-TW", "zh", "basic", "cer"),
-        ("Mandarin", "zh", "basic", "cer"),
-        ("yue", "yue", "basic", "cer"),
+        ("zh", "zh", "chinese", "cer"),
+        ("zh-Hant-TW", "zh", "chinese", "cer"),
+        ("Mandarin", "zh", "chinese", "cer"),
+        ("yue", "yue", "chinese", "cer"),
         ("ja", "ja", "basic", "cer"),
         ("th", "th", "basic", "cer"),
         ("my", "my", "basic", "cer"),

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import random
+from fractions import Fraction
 
+import jiwer
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oasr.errors import OptionsError
-from oasr.scoring.wer import Score, Scorer, count_errors, score_row
+from oasr.scoring.wer import Rules, Score, Scorer, count_errors, score_row
 
 UNITS = st.lists(st.sampled_from(["a", "b", "c", "aa", "ä", "字"]), max_size=9)
 
@@ -73,7 +75,9 @@ def test_an_empty_hypothesis_is_all_deletions():
 
 
 def test_the_language_chooses_the_units():
-    assert score_row("你好，世界", "你好 世 界！", "zh-CN") == Score(0, 0, 0, 4, "cer", "basic")
+    assert score_row("你好，世界", "你好 世 界！", "zh-CN") == Score(0, 0, 0, 4, "cer", "chinese")
+    assert score_row("用iPhone", "用 ipone", "zh") == Score(0, 1, 0, 7, "cer", "chinese")
+    assert Rules("chinese", "wer").score("用iPhone", "用 ipone") == Score(1, 0, 0, 2, "wer", "chinese")
     assert score_row("colour", "color", "en").errors == 0
     assert score_row("colour", "color", "de") == Score(1, 0, 0, 1, "wer", "basic")
     assert score_row("Hi", "hi", "en", normalizer="none").errors == 1
@@ -106,7 +110,7 @@ def test_scorer_keeps_languages_and_metrics_apart_and_says_what_it_left_out():
         "WER 33.33 % (S 0, D 1, I 1, N 6; 3 rows; basic+english)",
         "  de: WER 50.00 % (S 0, D 0, I 1, N 2; 1 row; basic)",
         "  en: WER 25.00 % (S 0, D 1, I 0, N 4; 2 rows; english)",
-        "CER 25.00 % (S 0, D 1, I 0, N 4; 1 row; basic)",
+        "CER 25.00 % (S 0, D 1, I 0, N 4; 1 row; chinese)",
         "not scored: 1 failed, 1 without a reference",
     ]
     record = scorer.as_dict()
@@ -119,6 +123,32 @@ def test_scorer_with_nothing_to_score_says_so():
     scorer = Scorer()
     scorer.add("", "noise", None)
     assert scorer.lines() == ["WER undefined: every reference is empty (S 0, D 0, I 1, N 0; 1 row; basic)"]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(UNITS, UNITS), min_size=1, max_size=6), st.sampled_from(["wer", "cer"]))
+def test_pooled_figures_are_those_of_jiwer(pairs, metric):
+    rules = Rules("none", metric)
+    scores = [rules.score(" ".join(r), " ".join(h)) for r, h in pairs]
+    total = sum(scores[1:], scores[0])
+    gap = " " if metric == "wer" else ""
+    references, hypotheses = ([gap.join(side) for side in sides] for sides in zip(*pairs, strict=True))
+    process = jiwer.process_words if metric == "wer" else jiwer.process_characters
+    found = process(references, hypotheses)
+    assert (total.substitutions, total.deletions, total.insertions) == (
+        found.substitutions, found.deletions, found.insertions,
+    )  # fmt: skip
+    if total.ref_units:
+        assert total.ref_units == found.hits + found.substitutions + found.deletions
+        exact = Fraction(100 * total.errors, total.ref_units)
+        assert total.rate == float(exact)
+        assert total.rate == pytest.approx(100 * (found.wer if metric == "wer" else found.cer))
+
+
+@pytest.mark.parametrize(("normalizer", "metric"), [("englisch", "wer"), ("basic", "per")])
+def test_rules_refuse_unknown_names_at_once(normalizer, metric):
+    with pytest.raises(OptionsError, match=r"known: basic|expected wer or cer"):
+        Rules(normalizer, metric)
 
 
 def test_scorer_refuses_an_unknown_normalizer_at_once():
