@@ -19,7 +19,8 @@ class Collated:
     Attributes:
         batch: the requests, row by row.
         samples: (B, window) float32, zero-padded, on the device.
-        lengths: (B,) int64 valid samples, on the device.
+        lengths: (B,) int64 valid samples, on the host, where frames are counted without waiting for
+            the device.
         ready: CUDA event behind the copies, None on a CPU.
     """
 
@@ -29,12 +30,11 @@ class Collated:
     ready: torch.cuda.Event | None = None
 
     def on_current_stream(self) -> Collated:
-        """Make the current stream wait for the copies, and keep their memory alive for it."""
+        """Make the current stream wait for the copy, and keep its memory alive for it."""
         if self.ready is not None:
             stream = torch.cuda.current_stream(self.samples.device)
             stream.wait_event(self.ready)
             self.samples.record_stream(stream)
-            self.lengths.record_stream(stream)
         return self
 
 
@@ -65,12 +65,11 @@ class Collator:
             return Collated(batch, host, lengths)
         with torch.cuda.stream(self._stream):
             samples = host.to(self._device, non_blocking=True)
-            device_lengths = lengths.pin_memory().to(self._device, non_blocking=True)
             ready = torch.cuda.Event()
             ready.record(self._stream)
         # The pinned source must outlive the copy; the collate thread can afford to wait for it.
         ready.synchronize()
-        return Collated(batch, samples, device_lengths, ready)
+        return Collated(batch, samples, lengths, ready)
 
     def close(self) -> None:
         """Stop the worker thread."""

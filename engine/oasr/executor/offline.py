@@ -259,7 +259,8 @@ class OfflineExecutor:
         finished: list[Outcome] = []
         try:
             for window, rows in by_window.items():
-                collated = self._collator.collate(MicroBatch(tuple(rows), window))
+                with self.counters.time("collate_wait"):
+                    collated = self._collator.collate(MicroBatch(tuple(rows), window))
                 finished += self._decode_alone(self._encode(collated), rows)
         except Exception:
             self.strategy.abort()
@@ -267,11 +268,14 @@ class OfflineExecutor:
         return finished
 
     def _decode_alone(self, encoder_out: EncoderOutput, requests: Sequence[Request]) -> list[Outcome]:
-        if not self.strategy.incremental:
-            nbests = self.strategy.decode_offline(encoder_out, requests)
-            return [Outcome(r, n) for r, n in zip(requests, nbests, strict=True)]
-        self.strategy.begin_offline(encoder_out, requests)
-        finished: list[Outcome] = []
-        while self.strategy.has_pending():
-            finished += [Outcome(r, n) for r, n in self.strategy.advance(StepBudget.unlimited())]
-        return finished
+        with self.counters.time("decode"):
+            if not self.strategy.incremental:
+                nbests = self.strategy.decode_offline(encoder_out, requests)
+                return [Outcome(r, n) for r, n in zip(requests, nbests, strict=True)]
+            self.strategy.begin_offline(encoder_out, requests)
+            budget = StepBudget.unlimited()
+            finished: list[Outcome] = []
+            while self.strategy.has_pending():
+                finished += [Outcome(r, n) for r, n in self.strategy.advance(budget)]
+            self.counters.steps += budget.used
+            return finished

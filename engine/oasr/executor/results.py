@@ -4,63 +4,119 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from oasr.errors import RowError
+from oasr.executor.overlap import join_overlap
 from oasr.executor.rescue import Outcome
 from oasr.tokenizers.base import Tokenizer
-from oasr.types import Request, RequestOutput
+from oasr.types import RequestOutput, WordTiming
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What is known of an utterance once its last window is on its way.
+
+    Attributes:
+        windows: how many there are.
+        duration_s: seconds of the stretch in the original recording.
+        warnings, speech: as in RequestOutput.
+        error: why the utterance fails whatever comes of its windows.
+    """
+
+    windows: int
+    duration_s: float
+    warnings: tuple[str, ...] = ()
+    speech: tuple[tuple[float, float], ...] | None = None
+    error: RowError | None = None
 
 
 @dataclass(slots=True)
 class _Open:
-    """An utterance whose windows are still on their way."""
+    """An utterance whose windows are still on their way.
 
-    expected: int
-    duration_s: float
-    warnings: tuple[str, ...]
-    parts: dict[int, RequestOutput] = field(default_factory=dict)
+    `parts` are the results of its first windows, in order; those of later ones wait in `early`, each with its
+    Request.cut_s. All parts but the last are final: the next window may share words with that.
+    """
+
+    name: str
+    since: float
+    ended: Ended | None = None
+    parts: list[RequestOutput] = field(default_factory=list)
+    early: dict[int, tuple[float | None, RequestOutput]] = field(default_factory=dict)
+    shown: int = 0
 
 
 class ResultAssembler:
-    """Collects window results and hands out one RequestOutput an utterance, when its last one lands."""
+    """Collects window results and hands out one RequestOutput an utterance, when its last one lands.
+
+    Attributes:
+        partial: also hand out the windows of an utterance that is not finished, in order, as soon as they
+            are final: outputs with `finished` False, texts and segments.
+    """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         """`tokenizer` renders token ids."""
+        self.partial = False
         self._tokenizer = tokenizer
         self._open: dict[int, _Open] = {}
 
-    def expect(self, key: int, windows: int, duration_s: float, warnings: tuple[str, ...] = ()) -> None:
-        """Announce the utterance `key` of `windows` windows and `duration_s` seconds."""
-        self._open[key] = _Open(windows, duration_s, warnings)
+    def expect(self, key: int, name: str, admitted_at: float) -> None:
+        """Announce the utterance `key` called `name`; the number of its windows may be known later."""
+        self._open[key] = _Open(name, admitted_at)
+
+    def end(self, key: int, ended: Ended) -> RequestOutput | None:
+        """No more windows of the utterance will come; its result when all of them have landed."""
+        self._open[key].ended = ended
+        return self._finished(key)
 
     def add(self, outcome: Outcome) -> RequestOutput | None:
         """Account for one window; the whole utterance's result when it was the last."""
         request = outcome.request
         waiting = self._open[request.key]
-        waiting.parts[request.window] = (
-            failure(request.id, outcome.error, request) if outcome.error else self._render(outcome)
+        waiting.early[request.window] = (
+            request.cut_s,
+            failure(request.id, outcome.error, request.admitted_at)
+            if outcome.error
+            else self._render(outcome),
         )
-        if len(waiting.parts) < waiting.expected:
-            return None
-        del self._open[request.key]
-        return _join([part for _, part in sorted(waiting.parts.items())], waiting)
+        while (found := waiting.early.pop(len(waiting.parts), None)) is not None:
+            cut_s, part = found
+            if cut_s is not None:
+                waiting.parts[-1], part = join_overlap(waiting.parts[-1], part, cut_s, self._tokenizer.decode)
+            waiting.parts.append(part)
+        return self._finished(request.key) or (_news(waiting) if self.partial else None)
 
     def clear(self) -> None:
         """Forget utterances that will not be finished."""
         self._open.clear()
 
+    def _finished(self, key: int) -> RequestOutput | None:
+        waiting = self._open[key]
+        if waiting.ended is None or len(waiting.parts) < waiting.ended.windows:
+            return None
+        del self._open[key]
+        return _join(waiting, waiting.ended)
+
     def _render(self, outcome: Outcome) -> RequestOutput:
         request, best = outcome.request, outcome.hypotheses[0]
         texts = tuple(self._tokenizer.decode(h.tokens).strip() for h in outcome.hypotheses)
+        words, timestamps = best.words, best.timestamps
+        if request.options.word_timestamps and not best.tokens:
+            # Nothing was said: that is a list of no words, not an unknown one.
+            words, timestamps = (), ()
         end_s = request.start_s + request.duration_s
         return RequestOutput(
             request.id,
             text=texts[0],
             tokens=tuple(h.tokens for h in outcome.hypotheses),
             scores=tuple(h.score for h in outcome.hypotheses),
-            nbest_texts=texts if request.options.n_best > 1 else (),
-            words=best.words,
+            nbest_texts=texts if max(request.options.n_best, len(texts)) > 1 else (),
+            words=words,
+            timestamps=timestamps,
             confidence=best.confidence,
             finish_reason=best.finish_reason,
             language=best.language,
@@ -71,38 +127,53 @@ class ResultAssembler:
         )
 
 
-def failure(request_id: str, error: RowError, request: Request | None = None) -> RequestOutput:
-    """The result of a request that failed."""
-    latency = time.perf_counter() - request.admitted_at if request else 0.0
+def failure(request_id: str, error: RowError, admitted_at: float) -> RequestOutput:
+    """The result of a request that failed; `admitted_at` as in Request."""
     return RequestOutput(
         request_id,
-        latency_s=latency,
+        latency_s=time.perf_counter() - admitted_at,
         error_stage=error.stage,
         error_message=str(error),
         finish_reason="error",
     )
 
 
-def _join(parts: Sequence[RequestOutput], waiting: _Open) -> RequestOutput:
+def _news(waiting: _Open) -> RequestOutput | None:
+    """The parts that have become final since the last time; None when there are none."""
+    parts = [part for part in waiting.parts[waiting.shown : -1] if part.ok]
+    waiting.shown = max(waiting.shown, len(waiting.parts) - 1)
+    if not parts:
+        return None
+    return RequestOutput(
+        waiting.name,
+        text=join_texts([part.text or "" for part in parts]),
+        duration_s=sum(part.duration_s for part in parts),
+        segments=tuple(segment for part in parts for segment in part.segments),
+        latency_s=time.perf_counter() - waiting.since,
+        finished=False,
+    )
+
+
+def _join(waiting: _Open, ended: Ended) -> RequestOutput:
     """Windows in order → one result; a failed window fails the utterance, since a hole would be silent."""
-    failed = next((part for part in parts if not part.ok), None)
-    if failed is not None:
-        return RequestOutput(
-            failed.request_id,
-            duration_s=waiting.duration_s,
-            warnings=waiting.warnings,
-            latency_s=max(p.latency_s for p in parts),
-            error_stage=failed.error_stage,
-            error_message=failed.error_message,
-            finish_reason="error",
-        )
-    if len(parts) == 1:
-        return _whole(parts[0], parts, waiting)
-    return _whole(max(parts, key=lambda p: len(p.tokens[0])), parts, waiting)
+    failed = next((part for part in waiting.parts if not part.ok), None)
+    if ended.error is not None:
+        failed = failure(waiting.name, ended.error, waiting.since)
+    if failed is None:
+        return _whole(waiting, ended)
+    return replace(
+        failed,
+        duration_s=ended.duration_s,
+        speech=ended.speech,
+        warnings=ended.warnings,
+        latency_s=time.perf_counter() - waiting.since,
+    )
 
 
-def _whole(main: RequestOutput, parts: Sequence[RequestOutput], waiting: _Open) -> RequestOutput:
-    """One result from its windows; `main` (the fullest window) speaks for the language."""
+def _whole(waiting: _Open, ended: Ended) -> RequestOutput:
+    """One result from its windows; the fullest window speaks for the language."""
+    parts = waiting.parts
+    main = max(parts, key=lambda p: len(p.tokens[0]))
     tokens = tuple(t for part in parts for t in part.tokens[0])
     single = len(parts) == 1
     # Every token's posterior weighs the same, whichever window it fell into.
@@ -115,16 +186,38 @@ def _whole(main: RequestOutput, parts: Sequence[RequestOutput], waiting: _Open) 
         tokens=main.tokens if single else (tokens,),
         scores=main.scores if single else (sum(part.scores[0] for part in parts),),
         nbest_texts=main.nbest_texts if single else (),
-        words=None if any(p.words is None for p in parts) else tuple(w for p in parts for w in p.words or ()),
+        words=_in_order(_concatenated([part.words for part in parts])),
+        timestamps=_concatenated([part.timestamps for part in parts]),
         confidence=sum(c * n for c, n in weighed) / total if total else None,
         finish_reason="length" if "length" in reasons else "stop",
         language=main.language,
         language_probability=main.language_probability,
-        duration_s=waiting.duration_s,
+        duration_s=ended.duration_s,
         segments=tuple(segment for part in parts for segment in part.segments),
-        warnings=waiting.warnings,
-        latency_s=max(part.latency_s for part in parts),
+        speech=ended.speech,
+        warnings=ended.warnings,
+        latency_s=time.perf_counter() - waiting.since,
     )
+
+
+def _concatenated(lists: Sequence[tuple[T, ...] | None]) -> tuple[T, ...] | None:
+    """All items in order; None when one of the lists is not known."""
+    known = [items for items in lists if items is not None]
+    return tuple(item for items in known for item in items) if len(known) == len(lists) else None
+
+
+def _in_order(words: tuple[WordTiming, ...] | None) -> tuple[WordTiming, ...] | None:
+    """The words with times that never run backwards, as they may where two windows that overlap meet."""
+    if words is None:
+        return None
+    ordered: list[WordTiming] = []
+    for word in words:
+        if ordered and word.start < ordered[-1].end:
+            before = ordered[-1]
+            start = before.end if before.end < word.end else max(word.start, before.start)
+            word = replace(word, start=start, end=max(word.end, before.end))
+        ordered.append(word)
+    return tuple(ordered)
 
 
 def join_texts(texts: Sequence[str]) -> str:

@@ -3,33 +3,15 @@ import weakref
 
 import pytest
 import torch
-from helpers.fake_models import FakeCtc, FakeModel, ar_strategy_class, expected_tokens, request
+from helpers.fake_engines import drain
+from helpers.fake_engines import make_executor as make
+from helpers.fake_models import FakeCtc, FakeModel, expected_tokens, request
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oasr.config import EngineConfig
 from oasr.decode.incremental import ArOptions
 from oasr.decode.strategy import NoOptions
 from oasr.executor.offline import OfflineExecutor
-
-
-def make(family="ar", model=None, strategy_options=None, **config):
-    config = EngineConfig(**{"max_batch_size": 4, **config})
-    model = model or FakeModel()
-    if family == "ar":
-        strategy = ar_strategy_class()(model, strategy_options or ArOptions(), config)
-    else:
-        strategy = FakeCtc(model, NoOptions(), config)
-    return OfflineExecutor(model, strategy, config)
-
-
-def drain(executor, requests=()):
-    waiting, outcomes = list(requests), []
-    while waiting or executor.has_work:
-        while waiting and executor.wants_more:
-            executor.add(waiting.pop(0))
-        outcomes += executor.step()
-    executor.close()
-    return outcomes
 
 
 def texts(outcomes):

@@ -1,0 +1,1 @@
+"""Speed, latency, memory and error rate of a list: measured through `Engine.stream`, reported, compared."""
