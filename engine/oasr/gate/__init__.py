@@ -1,0 +1,1 @@
+"""Pinned error rates: `ci/wer-reference.json`, the runs that check them, and what is written about them."""
