@@ -9,6 +9,7 @@ namespace {
 constexpr std::int64_t kSide = 20;                  // blocks under the weight on either side of a point
 constexpr std::int64_t kWeight = kSide * (kSide + 1);  // sum of the triangular weights
 constexpr std::int64_t kSilence = 2 * 2;            // mean square of "silence" in 16-bit steps
+constexpr std::int64_t kPauseShare = 10;            // a pause has at most 1 / 10 of the mean energy: -10 dB
 
 struct Range {
   std::int64_t first, last;  // closed
@@ -74,14 +75,24 @@ Range search_range(std::int64_t left, std::int64_t limit) {
 
 }  // namespace
 
-Windows plan_windows(const float* samples, std::int64_t n, std::int64_t sample_rate, std::int64_t limit) {
+Cut next_cut(const float* samples, std::int64_t n, std::int64_t start, std::int64_t sample_rate,
+             std::int64_t limit) {
   const auto block = std::max<std::int64_t>(1, sample_rate / 100);
+  const auto range = search_range(n - start, limit);
+  const Range search{start + range.first, start + range.last};
+  const auto level = levels(samples, n, search, block);
+  const auto point = middle_of_pause(level, block);
+  // Per sample and rounded down, so that neither side of the comparison can overflow.
+  const auto here = level[static_cast<std::size_t>(point)] / (kWeight * block);
+  const auto mean = block_energy(samples, n, start, start + limit) / limit;
+  return {search.first + block * point, here <= std::max(kSilence, mean / kPauseShare)};
+}
+
+Windows plan_windows(const float* samples, std::int64_t n, std::int64_t sample_rate, std::int64_t limit) {
   Windows windows;
   std::int64_t start = 0;
   while (n - start > limit) {
-    const auto range = search_range(n - start, limit);
-    const Range search{start + range.first, start + range.last};
-    const auto cut = search.first + block * middle_of_pause(levels(samples, n, search, block), block);
+    const auto cut = next_cut(samples, n, start, sample_rate, limit).position;
     windows.emplace_back(start, cut);
     start = cut;
   }

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from oasr_cli import console
-from oasr_cli.commands import families, models, transcribe
+from oasr_cli.commands import bench, families, gate, models, score, transcribe
 from oasr_cli.help import GroupedCommand
 
 
@@ -32,6 +32,9 @@ app = typer.Typer(
     },
 )
 app.command("transcribe", cls=GroupedCommand)(transcribe.transcribe)
+app.command("score", cls=GroupedCommand)(score.score)
+app.command("bench", cls=GroupedCommand)(bench.bench)
+app.command("gate", cls=GroupedCommand)(gate.gate)
 app.add_typer(models.app, name="models")
 app.command("families", cls=GroupedCommand)(families.families)
 

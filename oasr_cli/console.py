@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import IntEnum
 from functools import lru_cache
@@ -31,6 +31,7 @@ class ExitCode(IntEnum):
     BROKEN = 1
     USAGE = 2
     PARTIAL = 3
+    GATE = 4
 
 
 class Interrupted(BaseException):
@@ -113,20 +114,50 @@ def styled_result(name: tuple[str, str], text: str, style: str = "") -> None:
         result(name[0] + text)
 
 
-def result_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table to stdout: folded to the terminal's width, or one tabbed line a row when redirected."""
+def result_spans(spans: Iterable[tuple[str, str]]) -> None:
+    """Write (text, style) pieces to stdout: folded between words on a terminal, one plain line elsewhere."""
+    from rich.text import Text
+
+    text = Text.assemble(*spans)
+    text.rstrip()
+    if stdout_is_terminal():
+        _stdout().print(text, soft_wrap=False)
+    else:
+        result(text.plain)
+
+
+def stdout_width() -> int | None:
+    """Columns of the terminal that stdout is; None when it is none."""
+    return _stdout().width if stdout_is_terminal() else None
+
+
+def result_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str | tuple[str, str]]],
+    right: Collection[int] = (),
+    fold: int = -1,
+) -> None:
+    """Print a table to stdout: folded to the terminal's width, or one tabbed line a row when redirected.
+
+    Args:
+        header: one title a column.
+        rows: cells as text, or as (text, style).
+        right: numbers of the columns that are set flush right.
+        fold: number of the column that gives way when the terminal is too narrow.
+    """
     if not stdout_is_terminal():
         for row in (header, *rows):
-            result("\t".join(row))
+            result("\t".join(cell if isinstance(cell, str) else cell[0] for cell in row))
         return
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for number, title in enumerate(header):
-        last = number == len(header) - 1
-        table.add_column(title, header_style="bold", no_wrap=not last, overflow="fold")
+        gives_way, side = number == fold % len(header), "right" if number in right else "left"
+        table.add_column(title, header_style="bold", no_wrap=not gives_way, overflow="fold", justify=side)
     for row in rows:
-        table.add_row(*map(_escape, row))
+        table.add_row(*(Text(cell) if isinstance(cell, str) else Text(*cell) for cell in row))
     _stdout().print(table, soft_wrap=False)
 
 

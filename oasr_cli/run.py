@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from oasr.errors import OptionsError, RowError
 from oasr.types import RequestOutput
 
-from oasr_cli import console, progress, sinks
+from oasr_cli import console, formats, progress, sinks
 from oasr_cli.console import ExitCode
 from oasr_cli.settings import Job, flag_names
 from oasr_cli.signals import StopSwitch
@@ -35,8 +35,12 @@ def do(job: Job) -> int:
     """
     with StopSwitch() as stop:
         check_model(job.config.model)
+        writers = formats.writers_for(job.run)
+        formats.check_speech(writers, job.config.vad)
         inputs = open_list(job)
-        with sinks.choose(job.run, inputs.sources) as sink, start_engine(job) as engine:
+        formats.check_names(writers, inputs)
+        with sinks.choose(job.run, writers, inputs) as sink, start_engine(job) as engine:
+            job = formats.with_word_times(job, writers, engine)
             return Run(job, inputs, sink, engine).to_the_end(stop)
 
 
@@ -84,6 +88,17 @@ def start_engine(job: Job) -> Engine:
     return engine
 
 
+def reference_of(keys: Mapping[str, Any], text: str | None, field: str | None) -> str | None:
+    """The reference of a row: what --reference-field names, else its text."""
+    from oasr.manifest.dialect import TEXT_KEYS
+
+    if field is not None:
+        text = keys.get(field)
+    elif text is None:
+        text = next((keys[key] for key in TEXT_KEYS if keys.get(key) is not None), None)
+    return text if isinstance(text, str) else None
+
+
 _CHANNEL_SUFFIX = re.compile(r"-ch\d+$")
 
 
@@ -96,6 +111,7 @@ class Run:
         self.tally = Tally(total=inputs.count())
         self.scorer = _scorer() if job.run.wer else None
         self._failed_before: set[str] = set()
+        self._untimed_before = 0
 
     def to_the_end(self, stop: StopSwitch) -> int:
         """Transcribe, write, sum up; the exit code."""
@@ -105,6 +121,9 @@ class Run:
         )
         for record in self.sink.begin():
             self._recall(record)
+        if self._untimed_before:
+            rows = "row" if self._untimed_before == 1 else "rows"
+            console.note(f"{self._untimed_before} {rows} of the earlier run without word times")
         display = progress.choose(self.job.run.progress, self.tally)
         stop.on_stop = self._on_stop
         self.tally.start()
@@ -129,9 +148,15 @@ class Run:
             allow_pipes=run.allow_pipes,
         )
         results = self.engine.stream(
-            self._rows(stop), self.job.options, settings, in_order=self.sink.in_order
+            self._rows(stop), self.job.options, settings, in_order=self.sink.in_order, partial=True
         )
         for row, output in results:
+            if not output.finished:
+                with display.aside() if self.sink.on_terminal else nullcontext():
+                    self.sink.part(row, output)
+                self.tally.part(row, output)
+                display.update()
+                continue
             record = self._record(row, output)
             with display.aside() if self.sink.on_terminal else nullcontext():
                 self.sink.write(row, record, output)
@@ -158,13 +183,17 @@ class Run:
             language = getattr(row, "language", None) or output.language
             score = self.scorer.add(reference, output.text if output.ok else None, language)
             scores = score.as_row() if score is not None and output.ok else {}
-        extras = RowExtras(nbest=self.job.options.n_best > 1, scores=scores)
+        # A family may return several candidates of every row by an option of its own.
+        several = max(self.job.options.n_best, len(output.nbest_texts)) > 1
+        extras = RowExtras(nbest=several, scores=scores)
         return result_row(row.row, row.id, output, extras)
 
     def _recall(self, record: Mapping[str, Any]) -> None:
         """Take in a record that an earlier run wrote."""
         from oasr.output.rows import row_id
 
+        if self.job.options.word_timestamps and record.get("pred_text") and "words" not in record:
+            self._untimed_before += 1
         if "error" in record and (name := row_id(record)) is not None:
             # The list knows a row whose channels were split by the id before the suffix.
             self._failed_before |= {name, _CHANNEL_SUFFIX.sub("", name)}
@@ -172,15 +201,7 @@ class Run:
             self.scorer.add(self._reference(record), record.get("pred_text"), record.get("language"))
 
     def _reference(self, keys: Mapping[str, Any], text: str | None = None) -> str | None:
-        """The reference of a row: what --reference-field names, else its text."""
-        from oasr.manifest.dialect import TEXT_KEYS
-
-        name = self.job.run.reference_field
-        if name is not None:
-            text = keys.get(name)
-        elif text is None:
-            text = next((keys[key] for key in TEXT_KEYS if keys.get(key) is not None), None)
-        return text if isinstance(text, str) else None
+        return reference_of(keys, text, self.job.run.reference_field)
 
     # The end ----------------------------------------------------------------------------------
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from oasr.config import EngineConfig
 from oasr.errors import OptionsError
+from oasr.output.cue_rules import CueRules, WriterSettings
 from oasr.types import DecodingOptions
 
-_FIELDS = {"audio root"} | {f.name for cls in (EngineConfig, DecodingOptions) for f in fields(cls)}
+_FIELDS = {"audio root"} | {f.name for cls in (EngineConfig, DecodingOptions, CueRules) for f in fields(cls)}
 _FLAG_OF = {
     "max_batch_size": "--batch-size",
     "max_batch_seconds": "--batch-seconds",
+    "max_window_s": "--max-window",
     "audio root": "--audio-root",
 }
 
@@ -27,6 +30,8 @@ class RunOptions:
         inputs: as given on the command line.
         output_dir: folder for the results; None = stdout.
         formats: output formats asked for by name.
+        writer_settings: what the formats are told about subtitles.
+        word_timestamps: what the flag says; None = word times are asked for where a format wants them.
         channel: "mix", "split" or a channel number.
         reference_field: manifest key with the reference; None = `text` and its synonyms.
         progress: True, False, or None = when stderr is a terminal.
@@ -35,6 +40,8 @@ class RunOptions:
     inputs: tuple[str, ...]
     output_dir: str | None = None
     formats: tuple[str, ...] = ()
+    writer_settings: WriterSettings = field(default_factory=WriterSettings)
+    word_timestamps: bool | None = None
     resume: bool = False
     overwrite: bool = False
     channel: int | str = "mix"
@@ -46,7 +53,6 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         """Raise OptionsError for flags that contradict each other, naming both."""
-        files = [name for name in self.formats if name != "jsonl"]
         conflicts = (
             (
                 self.resume and self.overwrite,
@@ -58,8 +64,9 @@ class RunOptions:
                 "--overwrite needs --output-dir: the folder whose results may be replaced",
             ),
             (
-                bool(files) and self.output_dir is None,
-                f"--format {','.join(files)} writes files and needs --output-dir: the folder for them",
+                len(self.formats) > 1 and self.output_dir is None,
+                f"--format {','.join(self.formats)} needs --output-dir, the folder for the files: "
+                "stdout takes one format",
             ),
             (
                 self.reference_field is not None and not self.wer,
@@ -115,6 +122,16 @@ def flag_names(decode_options: Iterable[str] = ()) -> Iterator[None]:
         raise OptionsError(f"{flag}{colon}{rest}") from error
 
 
+def writer_settings(highlight_words: bool = False, **rules: float | None) -> WriterSettings:
+    """What the flags about subtitles say; a rule that is None keeps its default.
+
+    Raises:
+        OptionsError: a value outside its range.
+    """
+    given = {name: value for name, value in rules.items() if value is not None}
+    return WriterSettings(CueRules(**given), highlight_words)  # type: ignore[arg-type]
+
+
 def comma_list(values: Iterable[str] | None) -> tuple[str, ...]:
     """`["json,txt", "jsonl"]` → each name once, in order.
 
@@ -125,6 +142,19 @@ def comma_list(values: Iterable[str] | None) -> tuple[str, ...]:
     if "" in names:
         raise OptionsError(f"--format: expected names joined by commas, got {','.join(values or ())!r}")
     return tuple(dict.fromkeys(names))
+
+
+def batch_sizes(text: str) -> tuple[int, ...]:
+    """`1,8,32` → the numbers, in order.
+
+    Raises:
+        OptionsError: anything but whole numbers above 0, or one of them twice.
+    """
+    sizes = [part.strip() for part in text.split(",")]
+    good = all(re.fullmatch("0*[1-9][0-9]{0,8}", size) for size in sizes)
+    if not good or len(set(map(int, sizes))) < len(sizes):
+        raise OptionsError(f"--batch-size: expected different numbers from 1 on, as in 1,8,32, got {text!r}")
+    return tuple(map(int, sizes))
 
 
 def key_values(pairs: Iterable[str] | None) -> dict[str, str]:

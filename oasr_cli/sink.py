@@ -50,5 +50,8 @@ class Sink:
         """Write one record for good."""
         raise NotImplementedError
 
+    def part(self, row: Row, output: RequestOutput) -> None:
+        """Show windows of a recording that is not finished; its record comes later all the same."""
+
     def finish(self) -> None:
         """No more rows will come."""

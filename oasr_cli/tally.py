@@ -22,7 +22,8 @@ class Tally:
         finished: rows of the list that this run finished.
         ok, failed: results of this run; split channels count one each.
         skipped, skipped_failed: rows that an earlier run wrote, and those of them that failed.
-        audio_s: seconds of audio transcribed.
+        audio_s: seconds of audio transcribed, in rows that are finished.
+        open_s: the same in those that are not, by the place of the row.
         warned: results with a warning.
         cut: results that ended at the token limit.
         failures: the first few failures, readable.
@@ -36,6 +37,7 @@ class Tally:
     skipped: int = 0
     skipped_failed: int = 0
     audio_s: float = 0.0
+    open_s: dict[tuple[int, int], float] = field(default_factory=dict)
     warned: int = 0
     cut: int = 0
     failures: list[str] = field(default_factory=list)
@@ -56,8 +58,14 @@ class Tally:
         self.skipped += 1
         self.skipped_failed += failed
 
+    def part(self, row: Utterance | RowFailure, output: RequestOutput) -> None:
+        """Count windows of a recording that is not finished."""
+        place = row.index, row.part
+        self.open_s[place] = self.open_s.get(place, 0.0) + output.duration_s
+
     def count(self, row: Utterance | RowFailure, output: RequestOutput) -> None:
         """Count one result."""
+        self.open_s.pop((row.index, row.part), None)
         self.finished += row.part == 0
         self.warned += bool(output.warnings)
         if output.ok:
@@ -97,7 +105,7 @@ class Tally:
     @property
     def rtfx(self) -> float:
         """Audio seconds a wall second."""
-        return self.audio_s / self.wall_s if self.wall_s > 0 else 0.0
+        return (self.audio_s + sum(self.open_s.values())) / self.wall_s if self.wall_s > 0 else 0.0
 
     @property
     def eta_s(self) -> float | None:
@@ -109,7 +117,9 @@ class Tally:
     def progress_line(self) -> str:
         """`120/341 rows · 45.3× real time · 2 failed · 0:01:20 left`."""
         parts = [f"{self.done}{'' if self.total is None else f'/{self.total}'} rows"]
-        if self.audio_s:
+        if self.open_s:
+            parts.append(f"{clock_time(sum(self.open_s.values()))} into long recordings")
+        if self.audio_s or self.open_s:
             parts.append(f"{self.rtfx:.1f}× real time")
         if self.failed:
             parts.append(f"{self.failed} failed")

@@ -6,6 +6,46 @@ A submodule of the extension is an attribute, not an importable module, hence th
 import numpy as np
 from numpy.typing import NDArray
 
+class alignment:
+    """Words and their times (include/oasr/alignment.h). Arrays of other types are converted."""
+
+    @staticmethod
+    def time_emissions(
+        pieces: list[str],
+        frames: NDArray[np.int64],
+        log_probs: NDArray[np.float64],
+        seconds_per_frame: float,
+        offset_s: float,
+        duration_s: float,
+    ) -> tuple[list[tuple[str, float, float, float]], list[tuple[float, float]], float]: ...
+    @staticmethod
+    def time_spans(
+        pieces: list[str],
+        spans: NDArray[np.int64],
+        log_probs: NDArray[np.float64],
+        seconds_per_frame: float,
+        offset_s: float,
+        duration_s: float,
+    ) -> tuple[list[tuple[str, float, float, float]], list[tuple[float, float]], float]: ...
+    @staticmethod
+    def warp(scores: NDArray[np.float32]) -> NDArray[np.int64]: ...
+
+class ctc:
+    """CTC decoding (include/oasr/ctc_search.h). Arrays are addresses, as `Tensor.data_ptr()` gives them."""
+
+    class Search:
+        def __init__(self, beam_size: int, blank_id: int, skip_from: float, nbest: int) -> None: ...
+
+    @staticmethod
+    def decode(
+        log_probs: int,
+        shape: tuple[int, int, int],
+        strides: tuple[int, int],
+        lengths: int,
+        search: ctc.Search,
+        out: int,
+    ) -> None: ...
+
 class fixed16:
     """Arrays are addresses, as `Tensor.data_ptr()` gives them; 0 leaves one out (include/oasr/fixed16.h)."""
 
@@ -82,10 +122,10 @@ class fixed16:
         out: int,
     ) -> None: ...
 
-class memory:
-    @staticmethod
-    def keep_large_blocks() -> bool: ...
-
 class segmentation:
+    @staticmethod
+    def next_cut(
+        samples: NDArray[np.float32], start: int, sample_rate: int, limit: int
+    ) -> tuple[int, bool]: ...
     @staticmethod
     def plan_windows(samples: NDArray[np.float32], sample_rate: int, limit: int) -> list[tuple[int, int]]: ...

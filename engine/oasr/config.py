@@ -13,8 +13,8 @@ from oasr.errors import OptionsError
 DTYPES = ("auto", "float32", "bfloat16", "float16", "int16", "int8")
 _WHOLE = ("max_batch_size", "workers", "decode_steps_per_tick", "max_new_tokens")
 _REAL = ("max_tick_ms",)
-_OPTIONAL = ("threads", "max_decode_slots", "max_batch_seconds", "decode_kv_budget_gib")
-_REALS = (*_REAL, "max_batch_seconds", "decode_kv_budget_gib")
+_OPTIONAL = ("threads", "max_decode_slots", "max_batch_seconds", "decode_kv_budget_gib", "max_window_s")
+_REALS = (*_REAL, "max_batch_seconds", "decode_kv_budget_gib", "max_window_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,9 @@ class EngineConfig:
         decode_kv_budget_gib: cap on decoder-cache memory; None = no cap beyond the slots.
         decode_admit_window_ms: hold a thin queue this long so that rows prefill together.
         max_new_tokens: longest transcript of one window in tokens.
+        vad: how recordings become windows: "pauses" (all of it, cut where the speaker pauses), "none" (whole
+            or not at all), or a voice activity detector by name, which leaves out what is no speech.
+        max_window_s: longest window in seconds; None = what the model takes.
     """
 
     model: str = "tiny.en"
@@ -57,6 +60,8 @@ class EngineConfig:
     decode_kv_budget_gib: float | None = None
     decode_admit_window_ms: float = 0.0
     max_new_tokens: int = 448
+    vad: str = "pauses"
+    max_window_s: float | None = None
 
     def __post_init__(self) -> None:
         """Raise OptionsError for a value that no engine could use."""

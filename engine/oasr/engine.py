@@ -4,9 +4,9 @@
     for output in engine.transcribe(["a.wav", "b.flac"]):
         print(output.request_id, output.text)
 
-The path of one run: rows → `audio.loader` (reader threads) → `_admit` (options checked, long audio
-cut into windows) → `executor.offline` (batches, encoder, decode family) → `executor.results`
-(text, windows joined) → the caller.
+The path of one run: rows → `audio.loader` (reader threads; recordings cut into windows) → `admission`
+(options checked, windows queued as requests) → `executor.offline` (batches, encoder, decode family) →
+`executor.results` (text, windows joined) → the caller.
 """
 
 from __future__ import annotations
@@ -19,20 +19,19 @@ from typing import Any
 
 import torch
 
-from oasr.admission import cut_windows, row_options
+from oasr.admission import Admission, planning, row_options
 from oasr.audio.loader import AudioLoader, LoadedRow, LoaderSettings
-from oasr.audio.segment import holds_no_speech
-from oasr.audio.waveform import read_waveforms
+from oasr.audio.pieces import Parts, PieceReader
 from oasr.checkpoints import load_model
 from oasr.config import EngineConfig
 from oasr.decode.strategy import build_decode_strategy
-from oasr.errors import OptionsError, RequestError, RowError
+from oasr.errors import OptionsError, RequestError
 from oasr.executor.device import choose_device, choose_dtype
 from oasr.executor.offline import OfflineExecutor
 from oasr.executor.rescue import Outcome
-from oasr.executor.results import ResultAssembler, failure
+from oasr.executor.results import ResultAssembler
 from oasr.inputs import utterance_of, utterances_of
-from oasr.types import DecodingOptions, Hypothesis, RequestOutput, RowFailure, Utterance, Waveform
+from oasr.types import DecodingOptions, RequestOutput, RowFailure, Utterance
 
 Row = Utterance | RowFailure
 MAX_EARLY = 32
@@ -59,6 +58,8 @@ class Engine:
         if config is not None and fields:
             raise OptionsError("give either an EngineConfig or its fields by name, not both")
         self.config = config or EngineConfig(**fields)
+        # Before the model: a detector that does not exist must not cost its loading.
+        planning(self.config.vad, self.config.max_window_s, None).check()
         self.device = choose_device(self.config.device)
         self.dtype = choose_dtype(self.config.dtype, self.device)
         if self.dtype == "float32" and self.device.type == "cuda":
@@ -78,10 +79,10 @@ class Engine:
         self.strategy = build_decode_strategy(self.model, self.config)
         self.executor = OfflineExecutor(self.model, self.strategy, self.config)
         self._results = ResultAssembler(self.model.tokenizer)
-        self._ready: list[tuple[int, RequestOutput]] = []
-        self._silent: list[Outcome] = []
+        self._planning = planning(self.config.vad, self.config.max_window_s, self.model.max_window_s)
+        self._planning.planner(self.sample_rate)
+        self._admission = Admission(self.executor, self._results)
         self._open_ids: dict[int, str] = {}
-        self._admitted = 0
         self._stopping = False
 
     # Driving everything -----------------------------------------------------------------------
@@ -105,14 +106,25 @@ class Engine:
         options: DecodingOptions | Mapping[str, Any] | None = None,
         settings: LoaderSettings | None = None,
         in_order: bool = False,
+        partial: bool = False,
     ) -> Iterator[tuple[Row, RequestOutput]]:
         """Transcribe `rows` and yield (row, result) pairs as they finish, or in the order of `rows`.
 
         A row that fails, here or before, is yielded too: nothing is lost. `settings` sets the
-        channel policy and the read-ahead; its sample rate is replaced by the model's. With
-        `in_order`, finished rows wait for those before them, at most the look-ahead window of them.
+        channel policy and the read-ahead; its sample rate and planning are replaced by the engine's. With
+        `in_order`, finished rows wait for those before them, at most the look-ahead window of them. With
+        `partial`, the windows of a long recording are yielded as well, in order and as soon as they are
+        final: outputs with `finished` False that hold their texts and segments, and come in any case at once.
         """
-        first, driven = self._admitted, self._drive(rows, options, settings)
+        settings = settings or LoaderSettings(sample_rate=self.sample_rate, workers=self.config.workers)
+        settings = replace(
+            settings,
+            sample_rate=self.sample_rate,
+            planning=self._planning,
+            overtaking=settings.ahead_rows if in_order else None,
+        )
+        self._results.partial = partial
+        first, driven = self._admission.count, self._drive(rows, options, settings)
         for _, row, output in _sorted_by_key(driven, first) if in_order else driven:
             yield row, output
 
@@ -127,16 +139,14 @@ class Engine:
         self,
         rows: Iterable[Row],
         options: DecodingOptions | Mapping[str, Any] | None,
-        settings: LoaderSettings | None,
+        settings: LoaderSettings,
     ) -> Iterator[Driven]:
         """The loop: fill the look-ahead window from the reader threads, tick, hand out what finished."""
         if self.has_work:
             raise OptionsError("this engine has requests in flight; finish them with run() before a new list")
         base = DecodingOptions.coerce(options)
-        settings = settings or LoaderSettings(sample_rate=self.sample_rate, workers=self.config.workers)
         open_rows: dict[int, Row] = {}
         self.executor.interactive = False
-        settings = replace(settings, sample_rate=self.sample_rate)
         with AudioLoader(rows, settings, halted=lambda: self._stopping) as loader:
             source, exhausted = iter(loader), False
             try:
@@ -149,37 +159,43 @@ class Engine:
                         exhausted = loaded is None
                         if loaded is not None:
                             open_rows[self._admit(loaded, base)] = _row_of(loaded)
+                            if not self._admission.wants(loaded):
+                                loader.drop(loaded.number)
                     # Rows that need no decode go out before a tick, and do not cause one.
                     early = self._early()
                     for key, output in early or self._tick():
-                        yield key, open_rows.pop(key), output
+                        yield key, open_rows.pop(key) if output.finished else open_rows[key], output
             finally:
+                self.executor.counters.add("read", loader.waited_s)
+                self.executor.counters.reader_seconds += loader.reading_s
                 self._stopping, self.executor.interactive = False, True
+                self._results.partial = False
                 self._drop_work()
 
     # Owning the loop --------------------------------------------------------------------------
 
     def add_request(self, item: Any, options: DecodingOptions | Mapping[str, Any] | None = None) -> str:
-        """Admit one item and return its id; its audio is read now.
+        """Admit one item and return its id; its audio is read now, and held until it is decoded.
 
         Raises:
             OptionsError: an unknown option, or an id that is being worked on already.
             RequestError: an option that the family or checkpoint cannot honour.
             AudioError: the recording cannot be read.
         """
-        row = utterance_of(item, self._admitted)
+        row = utterance_of(item, self._admission.count)
         if isinstance(row, RowFailure):
             raise RequestError(row.message)
         if row.id in self._open_ids.values():
             raise OptionsError(f"request id {row.id!r} is being worked on already; give each item its own id")
         chosen = row_options(DecodingOptions.coerce(options), row)
         self.strategy.validate_options(chosen)
-        parts = read_waveforms(row, self.sample_rate)
-        if len(parts) > 1:
+        read: list[Parts] = []
+        with self.executor.counters.time("read"):
+            PieceReader(self.sample_rate, self._planning).read(row, read.append)
+        if len(read[0]) > 1:
             raise RequestError(f"{row.id}: add_request takes one channel; give channel=0, 1, … or use stream")
-        key = self._next_key()
+        key = self._admission.take_whole(row, chosen, [parts[0][1] for parts in read])
         self._open_ids[key] = row.id
-        self._enqueue(key, row, parts[0][1], chosen)
         return row.id
 
     def step(self) -> list[RequestOutput]:
@@ -197,12 +213,12 @@ class Engine:
     @property
     def has_work(self) -> bool:
         """True until every admitted request has come out."""
-        return bool(self._ready or self._silent) or self.executor.has_work
+        return self._admission.early > 0 or self.executor.has_work
 
     @property
     def _hungry(self) -> bool:
         """True while more rows should be read before finished ones are handed out."""
-        return self.executor.wants_more and len(self._ready) + len(self._silent) < MAX_EARLY
+        return self.executor.wants_more and self._admission.early < MAX_EARLY
 
     @property
     def sample_rate(self) -> int:
@@ -221,41 +237,11 @@ class Engine:
     ) -> None:
         self.close()
 
-    # Admission --------------------------------------------------------------------------------
+    # Behind both ------------------------------------------------------------------------------
 
     def _admit(self, loaded: LoadedRow, base: DecodingOptions) -> int:
-        """Check a row's options and queue its windows; a refusal becomes its result."""
-        key = self._next_key()
-        row, waveform = loaded.utterance, loaded.waveform
-        if row is None or waveform is None:
-            failed = loaded.failure
-            error = RowError(failed.message if failed else "the reader returned no audio")
-            error.stage = failed.stage if failed else "audio"
-            self._ready.append((key, failure(failed.id if failed else "", error)))
-            return key
-        try:
-            options = row_options(base, row)
-            self.strategy.validate_options(options)
-        except (RequestError, OptionsError) as refused:
-            self._ready.append((key, failure(row.id, RequestError(str(refused)))))
-            return key
-        self._enqueue(key, row, waveform, options)
-        return key
-
-    def _enqueue(self, key: int, row: Utterance, waveform: Waveform, options: DecodingOptions) -> None:
-        """Queue the windows of a row; digital silence is finished before it starts."""
-        requests = cut_windows(row, waveform, self.model.max_window_s, options, key)
-        self._results.expect(key, len(requests), waveform.duration_s, waveform.warnings)
-        for request in requests:
-            if holds_no_speech(request.samples, request.sample_rate):
-                language = self.model.stated_language(options)
-                self._silent.append(Outcome(request, (Hypothesis((), 0.0, language=language),)))
-            else:
-                self.executor.add(request)
-
-    def _next_key(self) -> int:
-        self._admitted += 1
-        return self._admitted - 1
+        """Take in what the loader has read; the admission number of its row."""
+        return self._admission.admit(loaded, base)
 
     def _tick(self) -> list[tuple[int, RequestOutput]]:
         """One tick of the executor, behind whatever was finished before it."""
@@ -266,26 +252,30 @@ class Engine:
 
     def _early(self) -> list[tuple[int, RequestOutput]]:
         """Rows that ended at admission: failures and digital silence."""
-        ready, silent = self._ready, self._silent
-        self._ready, self._silent = [], []
-        return ready + self._assemble(silent)
+        ended, silent = self._admission.collect()
+        return ended + self._assemble(silent)
 
     def _assemble(self, outcomes: list[Outcome]) -> list[tuple[int, RequestOutput]]:
-        pairs = [(outcome.request.key, self._results.add(outcome)) for outcome in outcomes]
+        if not outcomes:
+            return []
+        with self.executor.counters.time("output"):
+            pairs = [(outcome.request.key, self._results.add(outcome)) for outcome in outcomes]
         return [(key, output) for key, output in pairs if output is not None]
 
     def _drop_work(self) -> None:
         """Forget what an abandoned list left behind, so that the engine can be used again."""
         self.executor.drop_all()
         self._results.clear()
-        self._ready.clear()
-        self._silent.clear()
+        self._admission.clear()
 
 
 def _sorted_by_key(driven: Iterator[Driven], first: int) -> Iterator[Driven]:
     """The same results in the order of their keys, which count up from `first`; gaps only at a stop."""
     waiting: dict[int, Driven] = {}
     for one in driven:
+        if not one[2].finished:
+            yield one
+            continue
         waiting[one[0]] = one
         while first in waiting:
             yield waiting.pop(first)

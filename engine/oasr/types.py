@@ -173,6 +173,8 @@ class Request:
         options: validated decoding options of this row.
         window: index of this window in its utterance (0-based).
         start_s: start of the window in seconds of the original recording.
+        cut_s: where this window takes over from the one before, in the same seconds, when both hold what
+            lies around it; else None.
         admitted_at: `time.perf_counter()` at admission.
         attempt: 0 for the first decode; a family that asks for another one counts up.
     """
@@ -184,6 +186,7 @@ class Request:
     key: int = 0
     window: int = 0
     start_s: float = 0.0
+    cut_s: float | None = None
     admitted_at: float = 0.0
     attempt: int = 0
 
@@ -213,6 +216,8 @@ class Hypothesis:
         confidence: mean token posterior in [0, 1]; None when the family has no posterior.
         finish_reason: "stop" or "length".
         language, language_probability: what the family detected or was told.
+        words, timestamps: the words, and the start and end of each token, in seconds of the original
+            recording; None unless word times were asked for (`decode.alignment` makes both).
     """
 
     tokens: tuple[int, ...]
@@ -222,6 +227,7 @@ class Hypothesis:
     language: str | None = None
     language_probability: float | None = None
     words: tuple[WordTiming, ...] | None = None
+    timestamps: tuple[tuple[float, float], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +238,13 @@ class RequestOutput:
         request_id: the id given at admission.
         text: the transcript ("" for silence); None when `error_stage` is set.
         tokens, scores: n-best label ids and their total log-probabilities, best first.
+        words: the words of the best text, each a literal substring of it, in order; None unless asked for.
+        timestamps: start and end of each of its tokens in seconds of the recording; None unless asked for.
+        confidence: mean posterior of its tokens in [0, 1]; None without tokens or posteriors.
         segments: (start_s, end_s, text) of each window, in order.
+        speech: where somebody speaks, (start_s, end_s) in order; None when no detector was asked.
         latency_s: admission → result.
+        finished: False for a part of a long recording that is handed out ahead of its result.
         error_stage, error_message: why there is no text.
     """
 
@@ -250,6 +261,7 @@ class RequestOutput:
     language_probability: float | None = None
     duration_s: float = 0.0
     segments: tuple[tuple[float, float, str], ...] = ()
+    speech: tuple[tuple[float, float], ...] | None = None
     warnings: tuple[str, ...] = ()
     latency_s: float = 0.0
     finished: bool = True

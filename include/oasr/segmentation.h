@@ -21,4 +21,17 @@ using Windows = std::vector<std::pair<std::int64_t, std::int64_t>>;
 // Requires limit >= 1, sample_rate >= 1, n >= 0. n == 0 gives no window.
 Windows plan_windows(const float* samples, std::int64_t n, std::int64_t sample_rate, std::int64_t limit);
 
+struct Cut {
+  std::int64_t position;  // start < position <= start + limit
+  bool in_pause;          // whether the speaker pauses there
+};
+
+// The first cut that `plan_windows` would make behind `start` in samples[0, n), where n - start > limit.
+//
+// It depends on nothing before start - 0.2 s, and on nothing behind the larger of start + limit + 0.2 s and
+// start + 5 / 3 limit: so a recording can be cut while it is still being read. A cut is in a pause when the
+// level there is 10 dB or more below the mean level of samples[start, start + limit), or counts as silence.
+Cut next_cut(const float* samples, std::int64_t n, std::int64_t start, std::int64_t sample_rate,
+             std::int64_t limit);
+
 }  // namespace oasr

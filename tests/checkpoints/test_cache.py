@@ -10,16 +10,6 @@ import pytest
 from oasr.checkpoints import cache as module
 
 
-def test_the_folder_can_be_chosen(monkeypatch, tmp_path) -> None:
-    monkeypatch.setenv("OASR_CACHE_DIR", str(tmp_path / "here"))
-    assert module.cache_dir() == tmp_path / "here"
-    monkeypatch.delenv("OASR_CACHE_DIR")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert module.cache_dir() == tmp_path / "xdg" / "oasr"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert module.cache_dir() == Path.home() / ".cache" / "oasr"
-
-
 @pytest.fixture
 def hashed(monkeypatch) -> list[Path]:
     """Files that were really hashed."""

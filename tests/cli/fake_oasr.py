@@ -24,7 +24,8 @@ class FakeEngine:
     """Stands where `oasr.engine.Engine` does; finishes each batch of rows last row first.
 
     `pause_in`, a batch number, makes it write the file OASR_FAKE_MARK when that batch is in flight, and
-    wait there until it is told to stop (for ever when OASR_FAKE_STUBBORN is set).
+    wait there until it is told to stop (for ever when OASR_FAKE_STUBBORN is set). With OASR_FAKE_UNTIMED it
+    cannot time words. It returns two hypotheses at most.
     """
 
     def __init__(self, config: Any) -> None:
@@ -50,7 +51,12 @@ class FakeEngine:
         self._stopping = True
 
     def stream(
-        self, rows: Iterable[Any], options: Any = None, settings: Any = None, in_order: bool = False
+        self,
+        rows: Iterable[Any],
+        options: Any = None,
+        settings: Any = None,
+        in_order: bool = False,
+        partial: bool = False,
     ) -> Iterator[tuple[Any, RequestOutput]]:
         from oasr.audio.loader import AudioLoader
 
@@ -99,7 +105,10 @@ class FakeEngine:
         return RequestOutput(
             row.id,
             text=text,
-            scores=(-1.0,),
+            scores=(-1.0, -2.0)[: self.options.n_best if self.options else 1],
+            nbest_texts=(text, "hoard")[: self.options.n_best]
+            if self.options and self.options.n_best > 1
+            else (),
             words=words,
             confidence=0.5,
             finish_reason="stop",
@@ -112,6 +121,10 @@ class FakeEngine:
     def _validate(self, options: DecodingOptions) -> None:
         if options.language not in LANGUAGES:
             raise RequestError(f"language {options.language!r} is unknown to this checkpoint; known: en, de")
+        if options.word_timestamps and "OASR_FAKE_UNTIMED" in os.environ:
+            raise RequestError("decode family 'aed' cannot time words offline; modes that work: none")
+        if options.n_best > 2:
+            raise RequestError(f"decode family 'aed' returns at most 2 hypotheses, not {options.n_best}")
 
 
 if __name__ == "__main__":

@@ -41,6 +41,14 @@ TRANSCRIBE_FLAGS = [
     "--progress",
     "--no-progress",
     "--log-level",
+    "--max-line-width",
+    "--max-line-count",
+    "--min-cue-duration",
+    "--max-cue-duration",
+    "--cue-pause",
+    "--cue-gap",
+    "--close-cue-gap",
+    "--highlight-words",
     "--batch-size",
     "--batch-seconds",
     "--workers",
@@ -75,7 +83,8 @@ def test_help_lists_every_flag_under_a_heading(oasr):
         assert f"{flag} " in text or f"{flag}," in text, flag
     headings = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
     assert headings == [
-        "Arguments:", "Model:", "Decoding:", "Input:", "Output:", "Speed and memory:", "Options:",
+        "Arguments:", "Model:", "Decoding:", "Input:", "Output:", "Subtitles (srt, vtt, tsv):",
+        "Speed and memory:", "Options:",
     ]  # fmt: skip
 
 

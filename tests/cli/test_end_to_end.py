@@ -11,6 +11,8 @@ import wave
 from pathlib import Path
 
 import pytest
+import srt
+import webvtt
 
 pytestmark = pytest.mark.weights
 
@@ -60,6 +62,34 @@ def test_the_demo_is_transcribed_scored_and_the_same_at_any_batch_size(
         assert {row["id"]: row["pred_text"] for row in again.rows} == texts
 
 
+def test_every_format_holds_the_same_words(oasr, demo_manifest, tmp_path, read_rows):
+    listed = [json.loads(line) for line in demo_manifest.read_text().splitlines()]
+    rows = sorted(listed, key=lambda row: row["duration"])[:2]
+    short = _manifest(
+        tmp_path / "l.jsonl", [row | {"audio": str(demo_manifest.parent / row["audio"])} for row in rows]
+    )
+    out = tmp_path / "out"
+    flags = ("--highlight-words", "--dtype", "float32", "--decode-option", "window=auto")
+    done = oasr("transcribe", short, "-o", out, "-f", "srt,vtt,ctm,kaldi,tsv,txt,json", *flags)
+    assert done.code == 0, done.err
+    told = {row["id"]: row for row in read_rows(out)}
+    spoken = {name: [word["word"] for word in row["words"]] for name, row in told.items()}
+    assert all(" ".join(spoken[name]) == row["pred_text"] for name, row in told.items())
+    for name, words in spoken.items():
+        cues = list(srt.parse((out / f"{name}.srt").read_text()))
+        assert " ".join(cue.content for cue in cues).split() == words
+        assert [cue.text for cue in webvtt.read(out / f"{name}.vtt")] == [cue.content for cue in cues]
+        assert all(cue.end.total_seconds() <= told[name]["duration"] + 0.01 for cue in cues)
+        lines = [line.split("\t") for line in (out / f"{name}.tsv").read_text().splitlines()[1:]]
+        assert [line[2] for line in lines] == [cue.content.replace("\n", " ") for cue in cues]
+        (segment,) = json.loads((out / f"{name}.json").read_text())["segments"]
+        assert "".join(word["word"] for word in segment["words"]) == segment["text"]
+    ctm = [line.split() for line in (out / "results.ctm").read_text().splitlines()]
+    assert [fields[4] for fields in ctm] == [word for name in sorted(spoken) for word in spoken[name]]
+    kaldi = [line.split() for line in (out / "text").read_text().splitlines()]
+    assert kaldi == [[name, *spoken[name]] for name in sorted(spoken)]
+
+
 def test_broken_and_tiny_recordings_beside_a_good_one(oasr, demo_manifest, tmp_path, tone):
     good = str(demo_manifest.parent / "audio" / "LJ001-0002.flac")
     (tmp_path / "zero.wav").write_bytes(b"")
@@ -96,6 +126,7 @@ def test_ten_minutes_of_digital_silence_are_an_empty_text(oasr, tmp_path, tone):
         (["--decode-option", "nosuch=1"], ["nosuch", "valid: "]),
         (["--decode-option", "window=half"], ["--decode-option window", "full, auto"]),
         (["--device", "tpu"], ["--device", "cuda"]),
+        (["--n-best", "2"], ["'aed' returns at most 1 hypotheses", "2 were asked for"]),
     ],
 )
 def test_what_the_checkpoint_cannot_do_is_usage(oasr, demo_manifest, flags, words):

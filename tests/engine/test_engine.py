@@ -3,9 +3,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.fake_models import RATE, FakeCtc, FakeModel, ar_strategy_class, clip, expected_tokens
+from helpers.fake_engines import make_engine
+from helpers.fake_models import RATE, FakeModel, clip, expected_tokens
 from oasr import Engine, EngineConfig, Utterance
-from oasr.decode.strategy import FAMILIES
 from oasr.errors import CapabilityError, OptionsError, RequestError
 from oasr.types import RowFailure
 
@@ -13,14 +13,10 @@ from oasr.types import RowFailure
 @pytest.fixture
 def make(monkeypatch):
     """An Engine around the fake model; families are registered for this test alone."""
-    monkeypatch.setattr(
-        FAMILIES, "_loaded", {**FAMILIES._loaded, "fake_ar": ar_strategy_class(), "fake_ctc": FakeCtc}
-    )
     engines = []
 
     def build(model=None, **config):
-        monkeypatch.setattr("oasr.engine.load_model", lambda spec, device, dtype: model or FakeModel())
-        engines.append(Engine(EngineConfig(**{"device": "cpu", "max_batch_size": 4, **config})))
+        engines.append(make_engine(monkeypatch, model, **config))
         return engines[-1]
 
     yield build

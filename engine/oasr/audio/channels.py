@@ -40,7 +40,14 @@ def parse_channel(value: object) -> Channel:
 
 
 class ChannelPicker:
-    """Reduces the blocks of one recording by a policy and watches whether a mix cancels."""
+    """Reduces the blocks of one recording by a policy and watches whether a mix cancels.
+
+    Attributes:
+        policy: what is done; with `falls_back`, a mix that has cancelled so far gives way to the loudest
+            channel from the block on that shows it.
+    """
+
+    falls_back = False
 
     def __init__(self, policy: Channel, channels: int) -> None:
         """AudioError when the policy names a channel that a recording of `channels` channels lacks."""
@@ -70,6 +77,9 @@ class ChannelPicker:
         few, few_mixed = block[::_STRIDE], mix[::_STRIDE]
         self._power += np.einsum("nc,nc->c", few, few)
         self._mix_power += float(np.einsum("n,n->", few_mixed, few_mixed))
+        if self.falls_back and (loudest := self.loudest_if_cancelled()) is not None:
+            self.policy = loudest
+            return block[:, loudest : loudest + 1]
         return mix[:, None]
 
     def loudest_if_cancelled(self) -> int | None:

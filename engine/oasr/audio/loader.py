@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
 from oasr.audio.channels import Channel, parse_channel
+from oasr.audio.pieces import Parts, PieceReader
+from oasr.audio.row_queue import LoadedRow, QueueLimits, RowDroppedError, RowQueue
 from oasr.audio.streams import ReadCancelledError
 from oasr.audio.waveform import read_waveforms
-from oasr.errors import AudioError, OptionsError
-from oasr.types import RowFailure, Utterance, Waveform
+from oasr.audio.windows import Planning
+from oasr.errors import AudioError, OptionsError, RowError
+from oasr.types import RowFailure, Utterance
 
+__all__ = ["AudioLoader", "LoadedRow", "LoaderSettings"]
 _JOIN_S = 10.0
-_SLICE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,8 @@ class LoaderSettings:
         ahead_rows: rows that may be taken from the list and not yet be consumed.
         channel: "mix", "split" or a channel number from 0 on, for rows that do not say.
         allow_pipes: run the shell commands of Kaldi rows.
+        planning: cut recordings into windows; None = hand over whole waveforms, however long.
+        overtaking: rows that may go past a long recording that is still being read; None = any number.
     """
 
     sample_rate: int
@@ -36,6 +42,8 @@ class LoaderSettings:
     ahead_rows: int = 64
     channel: Channel = "mix"
     allow_pipes: bool = False
+    planning: Planning | None = None
+    overtaking: int | None = None
 
     def __post_init__(self) -> None:
         """Raise OptionsError for a value that no reader could use."""
@@ -45,24 +53,18 @@ class LoaderSettings:
         parse_channel(self.channel)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedRow:
-    """One row, read: a waveform or the failure that takes its place.
-
-    `utterance` is None when the row was a failure before it came here.
-    """
-
-    utterance: Utterance | None
-    waveform: Waveform | None
-    failure: RowFailure | None = None
-
-
 class AudioLoader:
     """Iterates over the rows of a list, read, in list order; a split row gives several.
 
     Rows are taken from `rows` only as the queue has room, on the reader threads, one at a time. Beside the
-    queue each reader holds at most one recording. An exception of `rows` itself is raised where its row
-    would have come. Leaving the loop early, an exception in it and `close` all stop the readers.
+    queue each reader holds at most one recording, or of a long one what its next window needs. While a reader
+    is busy with a long recording another one takes its place, so that the rows behind are not kept waiting
+    (`row_queue.RowQueue` says how they share the way out). An exception of `rows` itself is raised where its
+    row would have come. Leaving the loop early, an exception in it and `close` all stop the readers.
+
+    Attributes:
+        waited_s: seconds that the consumer has spent waiting for a row.
+        reading_s: seconds that all readers together have spent on recordings, which run in parallel.
     """
 
     def __init__(
@@ -81,26 +83,28 @@ class AudioLoader:
         self._halted = halted
         self._rows = iter(rows)
         self._settings = settings
-        self._cancel = threading.Event()
-        self._state = threading.Condition()
+        self._queue = RowQueue(
+            QueueLimits(
+                settings.ahead_rows,
+                settings.ahead_seconds,
+                settings.workers,
+                settings.sample_rate,
+                settings.overtaking,
+            )
+        )
         self._source = threading.Lock()
         self._in_source: threading.Thread | None = None
         self._threads: list[threading.Thread] = []
-        self._ready: dict[int, list[LoadedRow]] = {}
-        self._ready_s = 0.0
-        self._taken = 0
-        self._next = 0
-        self._end: int | None = None
-        self._error: BaseException | None = None
+        self._started = False
+        self.waited_s = self.reading_s = 0.0
 
     def __iter__(self) -> Iterator[LoadedRow]:
         """The rows, once."""
-        if self._threads or self._cancel.is_set():
+        if self._started or self._queue.cancelled.is_set():
             raise RuntimeError("an AudioLoader can be iterated once; make a new one")
-        for number in range(self._settings.workers):
-            thread = threading.Thread(target=self._work, name=f"oasr-reader-{number}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        self._started = True
+        for _ in range(self._settings.workers):
+            self._start_reader()
         return self._consume()
 
     def __enter__(self) -> AudioLoader:
@@ -115,14 +119,17 @@ class AudioLoader:
 
     def close(self) -> None:
         """Stop the readers and wait for them; what they were decoding is given up. Safe to call twice."""
-        self._cancel.set()
-        with self._state:
-            self._state.notify_all()
-            self._ready.clear()
-        for thread in self._threads:
+        self._queue.close()
+        with self._queue.state:
+            threads = list(self._threads)
+        for thread in threads:
             # A read from a terminal or pipe cannot be interrupted; such a thread ends with the process.
             if thread is not self._in_source and thread is not threading.current_thread():
                 thread.join(_JOIN_S)
+
+    def drop(self, number: int) -> None:
+        """No more pieces of the row `number` (LoadedRow.number) are wanted: its reader gives it up."""
+        self._queue.drop(number)
 
     def _consume(self) -> Iterator[LoadedRow]:
         try:
@@ -132,100 +139,128 @@ class AudioLoader:
             self.close()
 
     def _take(self) -> list[LoadedRow] | None:
-        """The next row in order, None at the end."""
-        with self._state:
-            # In slices: a signal handler may set a flag, but must not take the lock to notify.
-            while not self._state.wait_for(self._settled, timeout=_SLICE_S):
-                if self._halted():
-                    return None
-            rows = self._ready.pop(self._next, None)
-            if rows is not None:
-                self._ready_s -= _seconds(rows)
-                self._next += 1
-                self._state.notify_all()
-            elif self._error is not None and not self._cancel.is_set():
-                raise self._error
-            return rows
+        """The next row in order, or pieces of a long one; None at the end."""
+        start = time.perf_counter()
+        try:
+            return self._queue.take(self._halted)
+        finally:
+            self.waited_s += time.perf_counter() - start
 
-    def _settled(self) -> bool:
-        return self._cancel.is_set() or self._next in self._ready or self._at_end()
-
-    def _at_end(self) -> bool:
-        return self._end is not None and self._next >= self._end
+    def _start_reader(self) -> None:
+        with self._queue.state:
+            if self._queue.cancelled.is_set():
+                return
+            self._threads = [thread for thread in self._threads if thread.is_alive()]
+            thread = threading.Thread(target=self._work, name="oasr-reader", daemon=True)
+            self._threads.append(thread)
+            # Started under the lock: a thread that has not begun would look dead to the next one.
+            thread.start()
 
     def _work(self) -> None:
         while (claim := self._claim()) is not None:
             number, row = claim
+            task = _Task(self, number, row)
+            start = time.perf_counter()
             try:
-                rows = self._read(row)
-            except ReadCancelledError:
-                return
-            self._put(number, rows)
+                rows = task.run()
+            except (ReadCancelledError, RowDroppedError):
+                rows = []
+            with self._queue.state:
+                self.reading_s += time.perf_counter() - start - task.waited_s
+            if task.is_long or self._queue.cancelled.is_set():
+                return  # another reader has taken this one's place
+            self._queue.put(number, rows)
 
     def _claim(self) -> tuple[int, Utterance | RowFailure] | None:
         """The next row of the list and its number, once the queue has room; None when there is no more."""
         with self._source:
-            with self._state:
-                self._state.wait_for(
-                    lambda: self._cancel.is_set() or self._end is not None or self._has_room()
-                )
-                if self._cancel.is_set() or self._end is not None:
-                    return None
-                self._in_source = threading.current_thread()
+            if not self._queue.wait_for_room():
+                return None
+            self._in_source = threading.current_thread()
             row, error = None, None
             try:
                 row = next(self._rows, None)
             except BaseException as raised:
                 error = raised
-            with self._state:
-                self._in_source = None
-                number = self._taken
-                if row is None:
-                    self._end, self._error = number, error
-                    self._state.notify_all()
-                    return None
-                self._taken += 1
-                return number, row
+            self._in_source = None
+            if row is None:
+                self._queue.end(error)
+                return None
+            return self._queue.enter(), row
 
-    def _has_room(self) -> bool:
-        limit = self._settings
-        return self._taken - self._next < limit.ahead_rows and self._ready_s < limit.ahead_seconds
 
-    def _put(self, number: int, rows: list[LoadedRow]) -> None:
-        seconds = _seconds(rows)
+class _Task:
+    """One row on a reader thread.
 
-        def fits() -> bool:
-            return number == self._next or self._ready_s + seconds <= self._settings.ahead_seconds
+    Attributes:
+        is_long: pieces of it have gone out, and all that is left of it goes the same way.
+        waited_s: seconds spent on waiting for the queue.
+    """
 
-        with self._state:
-            self._state.wait_for(lambda: self._cancel.is_set() or fits())
-            if not self._cancel.is_set():
-                self._ready[number] = rows
-                self._ready_s += seconds
-                self._state.notify_all()
+    def __init__(self, loader: AudioLoader, number: int, row: Utterance | RowFailure) -> None:
+        self.is_long, self.waited_s = False, 0.0
+        self._loader, self._number, self._row = loader, number, row
+        self._utterances: list[Utterance] = []
 
-    def _read(self, row: Utterance | RowFailure) -> list[LoadedRow]:
-        """Whatever happens to a row, a row comes out."""
+    def run(self) -> list[LoadedRow]:
+        """Read the row. Whatever happens to it, a row comes out: here, or as its last piece."""
+        row = self._row
         if isinstance(row, RowFailure):
-            return [LoadedRow(None, None, row)]
-        settings = self._settings
+            return [LoadedRow(None, None, row, number=self._number)]
         try:
+            return self._read(row)
+        except RowError as error:
+            return self._failed(row, error)
+        except (ReadCancelledError, RowDroppedError):
+            raise
+        except Exception as error:
+            where = row.audio or row.id
+            return self._failed(
+                row, AudioError(f"{where}: the reader broke: {type(error).__name__}: {error}")
+            )
+
+    def _read(self, row: Utterance) -> list[LoadedRow]:
+        settings, cancel = self._loader._settings, self._loader._queue.cancelled
+        if settings.planning is None:
             pairs = read_waveforms(
                 row,
                 settings.sample_rate,
                 settings.channel,
                 allow_pipes=settings.allow_pipes,
-                cancel=self._cancel,
+                cancel=cancel,
             )
-        except AudioError as error:
-            return [LoadedRow(row, None, RowFailure.of(row, error))]
-        except ReadCancelledError:
-            raise
-        except Exception as error:
-            wrapped = AudioError(f"{row.audio or row.id}: the reader broke: {type(error).__name__}: {error}")
-            return [LoadedRow(row, None, RowFailure.of(row, wrapped))]
-        return [LoadedRow(utterance, waveform) for utterance, waveform in pairs]
+            return [LoadedRow(one, waveform, number=self._number) for one, waveform in pairs]
+        whole: list[LoadedRow] = []
+        reader = PieceReader(
+            settings.sample_rate, settings.planning, settings.channel, settings.allow_pipes, cancel
+        )
+        reader.read(row, lambda parts: whole.extend(self._passed_on(parts)))
+        return whole
 
+    def _passed_on(self, parts: Parts) -> list[LoadedRow]:
+        """The rows, when the recording comes in one piece; [] once they are on their way."""
+        rows = [LoadedRow(one, None, piece=piece, number=self._number) for one, piece in parts]
+        ended = any(piece.ended for _, piece in parts)
+        if ended and not self.is_long:
+            return rows
+        if ended or not self.is_long or any(piece.windows for _, piece in parts):
+            self._put(rows, ended)
+        self._utterances = [one for one, _ in parts]
+        return []
 
-def _seconds(rows: list[LoadedRow]) -> float:
-    return sum(row.waveform.duration_s for row in rows if row.waveform is not None)
+    def _put(self, rows: list[LoadedRow], last: bool) -> None:
+        """Hand over a piece; at the first one this reader is replaced."""
+        self.waited_s += self._loader._queue.put_piece(self._number, rows, last)
+        if not self.is_long:
+            self.is_long = True
+            self._loader._start_reader()
+
+    def _failed(self, row: Utterance, error: RowError) -> list[LoadedRow]:
+        rows = [
+            LoadedRow(one, None, RowFailure.of(one, error), number=self._number)
+            for one in self._utterances or [row]
+        ]
+        if self.is_long:
+            self._put(rows, last=True)
+            return []
+        return rows

@@ -28,6 +28,7 @@ class Resampler:
             )
         self._channels = channels
         self._out: list[np.ndarray] = []
+        self._taken = False
         self._last = np.zeros((1, channels), np.float32)
 
     def add(self, block: np.ndarray) -> None:
@@ -38,15 +39,22 @@ class Resampler:
         else:
             self._out.append(self._stream.resample_chunk(np.ascontiguousarray(block)))
 
+    def take(self) -> np.ndarray:
+        """The (frames, channels) that are converted by now, which `finish` then leaves out."""
+        samples = np.concatenate(self._out) if self._out else self._last[:0]
+        self._out = []
+        self._taken = self._taken or len(samples) > 0
+        return samples
+
     def finish(self) -> np.ndarray:
-        """(frames, channels) float32 at the target rate. Call once, after the last block."""
+        """(frames, channels) float32 at the target rate: the rest. Call once, after the last block."""
         if self._stream is not None:
             tail = np.zeros((0, self._channels), np.float32)
             self._out.append(self._stream.resample_chunk(tail, last=True))
-        samples = np.concatenate(self._out)
+        samples = np.concatenate(self._out) if self._out else self._last[:0]
         self._out = []
         # A clip of one or two samples at 48 kHz rounds to nothing at 16 kHz, yet it has been recorded.
-        return samples if len(samples) else self._last.copy()
+        return samples if len(samples) or self._taken else self._last.copy()
 
 
 def resample(samples: np.ndarray, sample_rate: int, target_rate: int) -> np.ndarray:

@@ -1,8 +1,6 @@
-"""Cutting audio that is longer than a model's window. A voice-activity detector is another WindowPlanner."""
+"""Where audio that is longer than a model's window is cut, and what holds no speech at all."""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 import numpy as np
 
@@ -13,12 +11,8 @@ HALF_STEP_16_BIT = 0.5 / 32768
 SHORTEST_SPEECH_S = 0.025
 
 
-class WindowPlanner(Protocol):
-    """Decides which sample ranges of a long recording are decoded as rows of their own."""
-
-    def __call__(self, samples: np.ndarray, sample_rate: int, max_window_s: float) -> list[tuple[int, int]]:
-        """Half-open ranges of samples, in order, each at most `max_window_s` long."""
-        ...
+LEVEL_REACH_S = 0.2
+"""How far around a point its level looks (include/oasr/segmentation.h)."""
 
 
 def plan_windows(samples: np.ndarray, sample_rate: int, max_window_s: float) -> list[tuple[int, int]]:
@@ -46,6 +40,26 @@ def plan_windows(samples: np.ndarray, sample_rate: int, max_window_s: float) -> 
             f"max_window_s: expected at least one sample at {sample_rate} Hz, got {max_window_s!r} s"
         )
     return extension().segmentation.plan_windows(samples, sample_rate, int(min(limit, len(samples) + 1)))
+
+
+def next_cut(samples: np.ndarray, start: int, sample_rate: int, limit: int) -> tuple[int, bool]:
+    """The first cut of `plan_windows` behind sample `start`, and whether the speaker pauses there.
+
+    `samples` needs to hold LEVEL_REACH_S in front of `start` and `sight` samples behind it, or all there are;
+    more change nothing.
+
+    Args:
+        samples: (frames,) float32, full scale 1.
+        start: where the window begins; more than `limit` samples follow.
+        sample_rate: Hz.
+        limit: most samples of a window.
+    """
+    return extension().segmentation.next_cut(samples, start, sample_rate, limit)
+
+
+def sight(limit: int, sample_rate: int) -> int:
+    """Samples behind the start of a window that decide where it is cut, however much follows them."""
+    return max(5 * limit // 3 + 1, limit + round(LEVEL_REACH_S * sample_rate) + 1)
 
 
 def holds_no_speech(samples: np.ndarray, sample_rate: int) -> bool:

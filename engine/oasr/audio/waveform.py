@@ -13,7 +13,7 @@ from oasr.errors import AudioError, OptionsError
 from oasr.types import Utterance, Waveform
 
 
-class _MonoSink:
+class MonoSink:
     """Picks channels of each block and resamples what is left."""
 
     def __init__(self, policy: Channel, sample_rate: int, channels: int, target_rate: int) -> None:
@@ -21,12 +21,20 @@ class _MonoSink:
         self._resampler = Resampler(sample_rate, target_rate, self.picker.outputs)
 
     def add(self, block: np.ndarray) -> None:
+        """Take (n, channels) float32 samples."""
         self._resampler.add(self.picker(block))
 
+    def take(self) -> list[np.ndarray]:
+        """What is ready by now, as `finish` gives it; it is not given again."""
+        return _planes(self._resampler.take())
+
     def finish(self) -> list[np.ndarray]:
-        """One contiguous (frames,) array an output channel."""
-        samples = self._resampler.finish()
-        return [np.ascontiguousarray(samples[:, c]) for c in range(samples.shape[1])]
+        """The rest: one contiguous (frames,) array an output channel."""
+        return _planes(self._resampler.finish())
+
+
+def _planes(samples: np.ndarray) -> list[np.ndarray]:
+    return [np.ascontiguousarray(samples[:, c]) for c in range(samples.shape[1])]
 
 
 def read_waveforms(
@@ -49,14 +57,11 @@ def read_waveforms(
     Raises:
         AudioError: the recording cannot be read or lacks the channel.
     """
-    try:
-        policy = parse_channel(channel if utterance.channel is None else utterance.channel)
-    except OptionsError as error:
-        raise AudioError(str(error)) from None
+    policy = channel_policy(utterance, channel)
 
-    def run(chosen: Channel) -> Reading[_MonoSink]:
-        def open_sink(rate: int, channels: int) -> _MonoSink:
-            return _MonoSink(chosen, rate, channels, sample_rate)
+    def run(chosen: Channel) -> Reading[MonoSink]:
+        def open_sink(rate: int, channels: int) -> MonoSink:
+            return MonoSink(chosen, rate, channels, sample_rate)
 
         return decode(utterance, open_sink, allow_pipes=allow_pipes, cancel=cancel)
 
@@ -65,12 +70,27 @@ def read_waveforms(
     loudest = reading.sink.picker.loudest_if_cancelled()
     if loudest is not None:
         reading = run(loudest)
-        warnings += (
-            f"the channels cancel each other when mixed; channel {loudest}, the loudest, is used alone",
-        )
+        warnings += (cancelled_warning(loudest),)
     duration_s = reading.frames / reading.sample_rate
     outputs = reading.sink.finish()
     rows = split_rows(utterance, len(outputs)) if policy == "split" else [utterance]
     return [
         (row, Waveform(x, sample_rate, duration_s, warnings)) for row, x in zip(rows, outputs, strict=True)
     ]
+
+
+def channel_policy(utterance: Utterance, channel: Channel) -> Channel:
+    """What is done with the channels of `utterance`: what it says itself, else `channel`.
+
+    Raises:
+        AudioError: it says nothing that could be done.
+    """
+    try:
+        return parse_channel(channel if utterance.channel is None else utterance.channel)
+    except OptionsError as error:
+        raise AudioError(str(error)) from None
+
+
+def cancelled_warning(loudest: int) -> str:
+    """The warning of a row whose mix was silent."""
+    return f"the channels cancel each other when mixed; channel {loudest}, the loudest, is used alone"

@@ -1,4 +1,4 @@
-"""The user's cache folder, and the note of files whose sha256 has been checked."""
+"""The note of files whose sha256 has been checked."""
 
 from __future__ import annotations
 
@@ -9,17 +9,9 @@ import os
 import tempfile
 from pathlib import Path
 
-ENVIRONMENT = "OASR_CACHE_DIR"
+from oasr.folders import cache_dir
+
 _BLOCK = 1 << 20
-
-
-def cache_dir() -> Path:
-    """$OASR_CACHE_DIR, else the `oasr` folder of the platform's cache directory."""
-    chosen = os.environ.get(ENVIRONMENT)
-    if chosen:
-        return Path(chosen).expanduser()
-    base = os.environ.get("LOCALAPPDATA") if os.name == "nt" else os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "oasr"
 
 
 def sha256_of(path: Path) -> str:

@@ -14,7 +14,9 @@ FORMATS: Registry[type[CheckpointFormat]] = Registry(
     {
         "ctranslate2": "oasr.checkpoints.ctranslate2:CTranslate2Format",
         "huggingface": "oasr.checkpoints.hf:HuggingFaceFormat",
+        "icefall": "oasr.checkpoints.icefall:IcefallFormat",
         "openai": "oasr.checkpoints.openai:OpenAIFormat",
+        "wenet": "oasr.checkpoints.wenet:WenetFormat",
     },
 )
 

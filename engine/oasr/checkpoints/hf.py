@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 Converter = Callable[["Snapshot"], CheckpointContents]
 
 MODEL_TYPES: Registry[Converter] = Registry(
-    "Hugging Face model_type", "oasr.hf_models", {"whisper": "oasr.checkpoints.hf_whisper:convert"}
+    "Hugging Face model_type",
+    "oasr.hf_models",
+    {
+        "hubert": "oasr.checkpoints.hf_ctc:convert",
+        "parakeet_ctc": "oasr.checkpoints.hf_ctc:convert",
+        "wav2vec2": "oasr.checkpoints.hf_ctc:convert",
+        "wav2vec2-bert": "oasr.checkpoints.hf_ctc:convert",
+        "wav2vec2-conformer": "oasr.checkpoints.hf_ctc:convert",
+        "wavlm": "oasr.checkpoints.hf_ctc:convert",
+        "whisper": "oasr.checkpoints.hf_whisper:convert",
+    },
 )
 """`model_type` of config.json → what turns a snapshot of it into our names."""
 

@@ -82,7 +82,8 @@ def load_model(spec: str, device: torch.device, dtype: str) -> AsrModel:
     if dtype == "int8":
         from oasr.models.layers.int8 import use_int8
 
-        use_int8(model)
+        if not use_int8(model):
+            raise OptionsError(f"dtype int8: a {model.architecture} model has no 8-bit path; use float32")
     if dtype == "int16":
         model.use_fixed16()
     return model.eval().requires_grad_(False)
@@ -91,7 +92,9 @@ def load_model(spec: str, device: torch.device, dtype: str) -> AsrModel:
 def fill(
     model: nn.Module, contents: CheckpointContents, device: torch.device, dtype: torch.dtype
 ) -> LoadReport:
-    """Give every parameter of `model` its tensor, one at a time, on `device` and as `dtype`.
+    """Give each parameter and stored buffer of `model` its tensor, one at a time, on `device` and as `dtype`.
+
+    Buffers that are not stored (tables that the model computed) move to `device`.
 
     Raises:
         CheckpointError: a parameter without a tensor, or a tensor of another shape.
@@ -108,16 +111,22 @@ def fill(
     for name, places in owners.items():
         value = _checked(name, places[0], contents.tensors).to(device, dtype)
         _place(places, value)
+    for module in model.modules():
+        for attribute, buffer in module.named_buffers(recurse=False):
+            setattr(module, attribute, buffer.to(device))
     return LoadReport(tuple(owners), contents.missing, contents.unexpected)
 
 
 def _owners(model: nn.Module) -> dict[str, list[tuple[nn.Module, str]]]:
-    """Parameter name → every (module, attribute) that holds it; tied parameters appear once."""
+    """Parameter or stored buffer → every (module, attribute) that holds it; tied ones appear once."""
     first: dict[int, str] = {id(p): name for name, p in model.named_parameters()}
     owners: dict[str, list[tuple[nn.Module, str]]] = {name: [] for name in first.values()}
-    for module in model.modules():
+    for prefix, module in model.named_modules():
         for attribute, parameter in module.named_parameters(recurse=False, remove_duplicate=False):
             owners[first[id(parameter)]].append((module, attribute))
+        for attribute, _ in module.named_buffers(recurse=False):
+            if attribute not in module._non_persistent_buffers_set:
+                owners[f"{prefix}.{attribute}".removeprefix(".")] = [(module, attribute)]
     return owners
 
 
@@ -136,4 +145,4 @@ def _place(places: list[tuple[nn.Module, str]], value: Tensor) -> None:
 
     parameter = nn.Parameter(value, requires_grad=False)
     for module, attribute in places:
-        setattr(module, attribute, parameter)
+        setattr(module, attribute, value if attribute in module._buffers else parameter)

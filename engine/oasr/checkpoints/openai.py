@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oasr.checkpoints.contents import CheckpointContents, ResolvedCheckpoint, gather
 from oasr.checkpoints.files import folder_of, integer, load_torch
+from oasr.checkpoints.whisper_heads import released_heads
 from oasr.checkpoints.whisper_names import openai as whisper_recipe
 from oasr.checkpoints.whisper_tokens import whisper_tokens
 from oasr.errors import CheckpointError
@@ -44,6 +46,7 @@ class OpenAIFormat:
         dims = _dims(stored["dims"], state, path)
         tokenizer = _tokenizer(folder_of(path), dims.vocab_size)
         tokens = whisper_tokens(tokenizer, dims.vocab_size, {}, {})
+        tokens = replace(tokens, alignment_heads=released_heads(dims))
         return CheckpointContents(
             architecture="whisper", config=WhisperConfig(dims, tokens), tokenizer=tokenizer,
             **gather(whisper_recipe(dims), state, state.__getitem__),

@@ -8,9 +8,10 @@ import tempfile
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from oasr.checkpoints.cache import ENVIRONMENT, cache_dir, known_sha256
+from oasr.checkpoints.cache import known_sha256
 from oasr.checkpoints.catalog_data import CatalogEntry, Piece
 from oasr.errors import CheckpointError
+from oasr.folders import ENVIRONMENT, cache_dir
 
 _BLOCK = 1 << 20
 

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
-import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from oasr.cache.windows import WindowStack
@@ -72,19 +73,21 @@ class AttentionAligner:
         tokens = torch.tensor(padded, dtype=torch.int64, device=self._device)
         windows = joined([one.windows for one in rows])
         weights = self._model.decoder.cross_attention(tokens, windows, self._model.alignment_heads)
-        matrices = []
-        for own, text, prompt, one in zip(weights, texts, prompts, rows, strict=True):
+        frames = [self._frames(one.row, weights.shape[3]) for one in rows]
+        seen = weights[..., : max(frames)]
+        scores = path_scores(seen, torch.tensor([len(text) for text in texts]), torch.tensor(frames))
+        timed = []
+        for own, prompt, count, one in zip(scores.cpu().numpy(), prompts, frames, rows, strict=True):
             first = len(prompt) - 1  # the token after which the first one of the text was chosen
-            seen = own[:, : len(text), : self._frames(one.row, own.shape[2])]
-            matrices.append(path_scores(seen)[first : first + len(one.hypothesis.tokens) + 1])
-        return [self._timed(one, matrix) for one, matrix in zip(rows, matrices, strict=True)]
+            timed.append(self._timed(one, own[first : first + len(one.hypothesis.tokens) + 1, :count]))
+        return timed
 
-    def _timed(self, one: Untimed, matrix: Tensor) -> Hypothesis:
-        """The hypothesis of a row whose last matrix row stands for the end of the text."""
+    def _timed(self, one: Untimed, scores: NDArray[np.float32]) -> Hypothesis:
+        """The hypothesis with times by (tokens + 1, frames) `scores`, the last for the end of the text."""
         request, tokens = one.row.request, one.hypothesis.tokens
         pieces = self._model.tokenizer.token_pieces(tokens)
-        spans = extension().alignment.warp(matrix.cpu().numpy())[:-1]
-        loud = loud_frames(request.samples, self._samples_per_frame(request), matrix.shape[1])
+        spans = extension().alignment.warp(scores)[:-1]
+        loud = loud_frames(request.samples, self._samples_per_frame(request), scores.shape[1])
         spans = rest_marks(stop_at_pauses(spans, loud), pieces)
         alignment = TokenAlignment(spans, one.row.log_probs[: len(tokens)])
         return replace(one.hypothesis, **span_fields(pieces, alignment, self._clock, request))
@@ -115,28 +118,36 @@ def joined(stacks: Sequence[WindowStack]) -> WindowStack:
     return stacks[0]
 
 
-def path_scores(weights: Tensor) -> Tensor:
-    """Attention of one row → how well each token fits each frame.
+def path_scores(weights: Tensor, tokens: Tensor, frames: Tensor) -> Tensor:
+    """Attention → how well each token fits each frame.
 
     Args:
-        weights: (heads, tokens, frames) float32.
+        weights: (B, heads, L, F) float32.
+        tokens: (B,) tokens of each row; what follows them is padding.
+        frames: (B,) frames that hold the row's audio.
 
     Returns:
-        (tokens, frames): weights in standard deviations from each frame's mean over the tokens, medians
-        over 7 frames (mirrored at the ends; fewer than 4 frames stay as they are), averaged over heads.
+        (B, L, F): weights in standard deviations from each frame's mean over the row's tokens, medians over
+        7 frames, averaged over heads. What lies beyond a row's tokens or frames means nothing.
     """
-    std, mean = torch.std_mean(weights, dim=1, keepdim=True, correction=0)
-    return median7((weights - mean) / std.clamp_min(_STD_FLOOR)).mean(0)
+    tokens = tokens.to(weights.device)
+    padding = (torch.arange(weights.shape[2], device=weights.device) >= tokens[:, None])[:, None, :, None]
+    count = tokens[:, None, None, None]
+    mean = weights.masked_fill(padding, 0).sum(2, keepdim=True) / count
+    centred = (weights - mean).masked_fill_(padding, 0)
+    std = (centred.square().sum(2, keepdim=True) / count).sqrt_()
+    return median7(centred / std.clamp_min_(_STD_FLOOR), frames).mean(1)
 
 
-def median7(x: Tensor) -> Tensor:
-    """Medians of 7 neighbours along the last axis of a tensor of three, mirrored at both ends."""
-    half = _MEDIAN_WIDTH // 2
-    frames = x.shape[-1]
-    if frames <= half:
-        return x
-    padded = F.pad(x, (half, half), mode="reflect")
-    values = [padded[..., i : i + frames] for i in range(_MEDIAN_WIDTH)]
+def median7(x: Tensor, frames: Tensor) -> Tensor:
+    """Medians of 7 neighbours along the last axis of (B, ..., F), mirrored at both ends of a row's `frames`."""
+    half, size = _MEDIAN_WIDTH // 2, x.shape[-1]
+    last = (frames.to(x.device) - 1)[:, None]
+    at = torch.arange(-half, size + half, device=x.device).abs().expand(len(x), -1)
+    at = torch.where(at > last, 2 * last - at, at).clamp_min_(0)
+    at = at.view(len(x), *[1] * (x.dim() - 2), -1).expand(*x.shape[:-1], -1)
+    mirrored = x.gather(-1, at)
+    values = [mirrored[..., i : i + size] for i in range(_MEDIAN_WIDTH)]
     for low, high in _MEDIAN_NETWORK:
         a, b = values[low], values[high]
         values[low], values[high] = torch.minimum(a, b), torch.maximum(a, b)

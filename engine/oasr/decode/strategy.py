@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
 import torch
 
+from oasr.decode.alignment import FrameClock
 from oasr.decode.options import describe, resolve
 from oasr.errors import CapabilityError, OptionsError, RequestError
 from oasr.models.interfaces import AsrModel, EncoderOutput, require_capability
@@ -67,6 +68,11 @@ class DecodeStrategy:
         self.config = config
 
     @property
+    def clock(self) -> FrameClock | None:
+        """Frames → seconds; None when the model does not declare its geometry."""
+        return FrameClock.of(self.model)
+
+    @property
     def device(self) -> torch.device:
         """Where the model sits."""
         return next(self.model.parameters()).device
@@ -100,6 +106,12 @@ class DecodeStrategy:
             modes = ", ".join(self.word_timing_modes) or "none"
             raise RequestError(
                 f"decode family {self.name!r} cannot time words {mode}; modes that work: {modes}"
+            )
+        if options.word_timestamps and self.clock is None:
+            raise RequestError(
+                "word times need the length of an encoder frame, which this "
+                f"{self.model.architecture} checkpoint does not declare (frame_shift_ms, lfr_n and "
+                "subsampling_rate); leave word_timestamps out"
             )
         if options.n_best > self.max_n_best:
             raise RequestError(
@@ -170,7 +182,13 @@ class DecodeStrategy:
 
 S = TypeVar("S", bound=type[DecodeStrategy])
 FAMILIES: Registry[type[DecodeStrategy]] = Registry(
-    "decode family", "oasr.decode_families", {"aed": "oasr.decode.aed:AedDecodeStrategy"}
+    "decode family",
+    "oasr.decode_families",
+    {
+        "aed": "oasr.decode.aed:AedDecodeStrategy",
+        "ctc_aed_rescoring": "oasr.decode.rescoring:CtcAedRescoringStrategy",
+        "ctc_cuda": "oasr.decode.ctc_gpu:CtcGpuDecodeStrategy",
+    },
 )
 
 

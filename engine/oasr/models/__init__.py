@@ -13,5 +13,12 @@ if TYPE_CHECKING:
     from oasr.models.interfaces import AsrModel
 
 ARCHITECTURES: Registry[type[AsrModel]] = Registry(
-    "architecture", "oasr.models", {"whisper": "oasr.models.whisper:WhisperModel"}
+    "architecture",
+    "oasr.models",
+    {
+        "conformer": "oasr.models.conformer:ConformerModel",
+        "hf_ctc": "oasr.models.hf_ctc:HfCtcModel",
+        "whisper": "oasr.models.whisper:WhisperModel",
+        "zipformer": "oasr.models.zipformer:ZipformerModel",
+    },
 )

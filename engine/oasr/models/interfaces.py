@@ -32,6 +32,15 @@ CAPABILITIES: dict[str, tuple[str, ...]] = {
         "begin_suppress_ids",
         "max_positions",
     ),
+    "ctc": ("forward_offline", "blank_id"),
+    "ctc_aed_rescoring": (
+        "encode_offline",
+        "frame_log_probs",
+        "blank_id",
+        "decoder.memory",
+        "decoder.score",
+        "reverse_weight",
+    ),
 }
 """Capability name → dotted members that a model must expose to serve it."""
 
@@ -126,7 +135,10 @@ class Frontend(Protocol):
         ...
 
     def __call__(self, samples: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, N) float32 zero-padded samples, (B,) lengths → (B, T, F) features, (B,) frames."""
+        """(B, N) float32 zero-padded samples, (B,) lengths → (B, T, F) features, (B,) frames.
+
+        Lengths and frames are int64 on the host, whatever the device of samples and features.
+        """
         ...
 
 

@@ -87,11 +87,13 @@ def test_order_and_bounds_hold_for_any_list(kinds, workers, ahead_rows, ahead_se
         for row in loader:
             got.append(row.failure.index if row.failure else row.utterance.index)
             consumed = len(got)
-            with loader._state:
-                head = loader._ready.get(loader._next, [])
-                waiting = sum(loader_module._seconds(rows) for rows in loader._ready.values())
-                assert waiting == pytest.approx(loader._ready_s)
-                assert waiting - loader_module._seconds(head) <= ahead_seconds + 1e-9
+            queue = loader._queue
+            with queue.state:
+                seconds_of = queue.limits.seconds_of
+                head = queue.ready.get(queue.next, [])
+                waiting = sum(seconds_of(rows) for rows in queue.ready.values())
+                assert waiting == pytest.approx(queue.ready_s)
+                assert waiting - seconds_of(head) <= ahead_seconds + 1e-9
     assert got == list(range(len(kinds)))
 
 
@@ -115,7 +117,7 @@ def test_seconds_bound_the_queue_and_a_longer_file_passes():
     with AudioLoader(rows, replace(SETTINGS, ahead_seconds=3.0)) as loader:
         iterator = iter(loader)
         next(iterator)
-        wait_until(lambda: loader._ready_s == 3.0)
+        wait_until(lambda: loader._queue.ready_s == 3.0)
         time.sleep(0.02)
         assert len(taken) <= 1 + 3 + 1, "three seconds wait, one reader may hold the next row"
         assert [len(row.waveform.samples) for row in iterator] == [round(s * RATE) for s in lengths[1:]]
@@ -127,7 +129,7 @@ def test_a_million_rows_are_not_held(monkeypatch):
         for count, _ in enumerate(loader):
             if count == 500:
                 break
-        assert len(loader._ready) <= SETTINGS.ahead_rows
+        assert len(loader._queue.ready) <= SETTINGS.ahead_rows
 
 
 def test_an_error_of_the_list_is_raised_in_its_place():
@@ -255,3 +257,4 @@ def test_a_halt_ends_the_list_even_while_a_reader_is_stuck() -> None:
     finally:
         release.set()
         loader.close()
+        wait_until(lambda: not readers())  # it may still have been in the list, where nobody waits for it

@@ -147,7 +147,6 @@ def test_rows_of_one_batch_may_differ_in_everything(folder):
     [
         (DecodingOptions(language="xx"), ["'xx'", "4", "zh"]),
         (DecodingOptions(n_best=2), ["at most 1"]),
-        (DecodingOptions(word_timestamps=True), ["cannot time words"]),
     ],
 )
 def test_what_the_checkpoint_cannot_do_is_refused_at_admission(folder, options, words):
@@ -201,7 +200,7 @@ def test_no_speech_needs_both_a_high_probability_and_an_unlikely_text(folder):
     strategy = strategy_of(folder)
 
     def tokens(no_speech, score):
-        row = Row(clip_of(0.1), 9, tokens=[72, 73], score=score, posterior_sum=1.0, finish_reason="stop")
+        row = Row(clip_of(0.1), 9, tokens=[72, 73], score=score, log_probs=[-1.0, -1.0], finish_reason="stop")
         row.facts.update(language="en", no_speech=no_speech)
         return strategy.hypothesis(row).tokens
 

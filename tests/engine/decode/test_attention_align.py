@@ -49,21 +49,38 @@ WORDS = DecodingOptions(word_timestamps=True)
 def test_the_median_network_sorts_every_zero_one_input() -> None:
     """A network that is right for all 0/1 inputs is right for all (Knuth's principle)."""
     values = torch.tensor(list(itertools.product([0.0, 1.0], repeat=7)))
-    assert torch.equal(median7(values[None])[0, :, 3], values.median(1).values)
+    assert torch.equal(median7(values[None], torch.tensor([7]))[0, :, 3], values.median(1).values)
 
 
-@pytest.mark.parametrize("frames", [1, 3, 4, 5, 30])
-def test_path_scores_equal_numpy(frames: int) -> None:
-    weights = np.random.default_rng(frames).dirichlet(np.ones(frames), size=(3, 6)).astype(np.float32)
+def scores_of(weights: np.ndarray) -> np.ndarray:
+    """(heads, tokens, frames) → (tokens, frames), as openai-whisper states it, for at least 4 frames."""
     centred = weights - weights.mean(1, keepdims=True)
     scaled = centred / np.maximum(weights.std(1, keepdims=True), 1e-9)
-    if frames > 3:
-        mirrored = np.pad(scaled, ((0, 0), (0, 0), (3, 3)), mode="reflect")
-        scaled = np.median(np.lib.stride_tricks.sliding_window_view(mirrored, 7, axis=-1), axis=-1)
-    expected = scaled.mean(0)
-    got = path_scores(torch.from_numpy(weights))
-    np.testing.assert_allclose(got, expected, atol=1e-5 if frames > 1 else 1)
-    assert torch.isfinite(path_scores(torch.full((2, 3, frames), 0.25))).all()  # no deviation at all
+    mirrored = np.pad(scaled, ((0, 0), (0, 0), (3, 3)), mode="reflect")
+    return np.median(np.lib.stride_tricks.sliding_window_view(mirrored, 7, axis=-1), axis=-1).mean(0)
+
+
+def test_path_scores_equal_numpy_in_rows_of_different_sizes() -> None:
+    sizes = [(6, 30), (9, 41), (2, 4), (9, 7)]
+    rng = np.random.default_rng(0)
+    rows = [rng.dirichlet(np.ones(f), size=(3, t)).astype(np.float32) for t, f in sizes]
+    batch = torch.full((4, 3, 9, 41), 7.5)  # what stands in the padding must not matter
+    for own, row in zip(batch, rows, strict=True):
+        own[:, : row.shape[1], : row.shape[2]] = torch.from_numpy(row)
+    tokens, frames = torch.tensor(sizes).unbind(1)
+    got = path_scores(batch, tokens, frames)
+    for scores, row, (t, f) in zip(got, rows, sizes, strict=True):
+        np.testing.assert_allclose(scores[:t, :f], scores_of(row), atol=1e-5)
+        alone = path_scores(torch.from_numpy(row)[None], torch.tensor([t]), torch.tensor([f]))[0]
+        torch.testing.assert_close(scores[:t, :f], alone, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("frames", [1, 2, 3])
+def test_a_few_frames_are_enough(frames: int) -> None:
+    weights = torch.rand(1, 2, 5, frames, generator=torch.Generator().manual_seed(0))
+    assert torch.isfinite(path_scores(weights, torch.tensor([5]), torch.tensor([frames]))).all()
+    flat = path_scores(torch.full((1, 2, 5, frames), 0.25), torch.tensor([5]), torch.tensor([frames]))
+    assert (flat == 0).all()  # no deviation at all
 
 
 def expected_times(reference, model, row: Utterance, output) -> list[tuple[float, float]]:
@@ -80,8 +97,8 @@ def expected_times(reference, model, row: Utterance, output) -> list[tuple[float
     frames = math.ceil(len(row.samples) / 320)
     heads = torch.stack([attention[layer][0, head] for layer, head in model.alignment_heads])
     first = len(prompt) - 1
-    matrix = path_scores(heads[..., :frames])[first : first + len(tokens) + 1]
-    spans = extension().alignment.warp(matrix.numpy())[:-1]
+    matrix = scores_of(heads[..., :frames].numpy())[first : first + len(tokens) + 1]
+    spans = extension().alignment.warp(matrix)[:-1]
     loud = silence.loud_frames(row.samples, 320, frames)
     spans = silence.rest_marks(silence.stop_at_pauses(spans, loud), model.tokenizer.token_pieces(tokens))
     whole = max(1, len(row.samples) // 320)
