@@ -1,4 +1,4 @@
-"""icefall's Zipformer with a CTC layer: pretrained.pt or an epoch's checkpoint, and the symbols it was trained on."""
+"""icefall's Zipformer with a CTC layer: pretrained.pt or a checkpoint of the training, and its symbols."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ _STATED = "icefall.yaml"
 class IcefallFormat:
     """A recipe's folder as published: weights in it or in exp/, symbols beside them or in data/lang_*/."""
 
-    looks_for = "pretrained.pt or epoch-N.pt, in the folder or its exp/, with tokens.txt or bpe.model (also in data/lang_*)"
+    looks_for = (
+        "pretrained.pt or epoch-N.pt, also in exp/, with tokens.txt or bpe.model, also in data/lang_*/"
+    )
 
     def specificity(self, path: Path) -> int:
         """20 where weights under icefall's names and symbols are found, else 0."""
@@ -49,8 +51,8 @@ class IcefallFormat:
         stored, stated = _contents(path)
         if f"{HEAD}.weight" not in stored:
             raise CheckpointError(
-                f"{path}: holds no {HEAD}.weight, so there is no CTC layer to decode with; a transducer alone "
-                "cannot be used, train with --use-ctc 1"
+                f"{path}: holds no {HEAD}.weight, and so no CTC layer to decode with; a transducer alone "
+                "is not enough (train.py --use-ctc 1 adds one)"
             )
         if "stated" in checkpoint.files:
             stated |= _overrides(checkpoint.files["stated"])

@@ -15,6 +15,8 @@ from oasr.models.zipformer_config import ICEFALL_FBANK, StackConfig, ZipformerCo
 _POSITION = 4
 """`--pos-head-dim` of icefall's train.py, which nobody changes; heads and positions only occur multiplied."""
 
+_CHUNKS = "conv_module1.depthwise_conv.chunkwise_conv.weight"
+
 
 class Shapes:
     """Sizes of named tensors, with errors that say what was looked for."""
@@ -37,8 +39,8 @@ class Shapes:
         """`whole` / `part` where it is a whole number, as it must be for the tensor called `name`."""
         if part < 1 or whole < part or whole % part:
             raise CheckpointError(
-                f"{self.where}: {name}: {whole} cannot be split into parts of {part}; pos_head_dim is taken to "
-                f"be {_POSITION} unless icefall.yaml beside the weights says otherwise"
+                f"{self.where}: {name}: {whole} cannot be split into parts of {part}; pos_head_dim counts as "
+                f"{_POSITION} unless icefall.yaml beside the weights says otherwise"
             )
         return whole // part
 
@@ -74,8 +76,8 @@ def read_shapes(stored: Mapping[str, Any], where: str, stated: Mapping[str, Any]
     bands = shapes("encoder_embed.out.weight", 2)[1]
     if bands != channels[2] * bands_out(config.fbank.n_mels):
         raise CheckpointError(
-            f"{where}: encoder_embed.out.weight takes {bands} inputs, which {config.fbank.n_mels} mel bins do not "
-            "give; say feature_dim in icefall.yaml beside the weights"
+            f"{where}: encoder_embed.out.weight takes {bands} inputs, which {config.fbank.n_mels} mel bins do "
+            "not give; say feature_dim in icefall.yaml beside the weights"
         )
     return config
 
@@ -103,9 +105,6 @@ def _stack(shapes: Shapes, number: int, position: int) -> StackConfig:
         ffn=(ffn[0], ffn[1], ffn[2]),
         kernel=shapes(f"{layer}conv_module1.{conv}.weight", 3)[2],
     )
-
-
-_CHUNKS = "conv_module1.depthwise_conv.chunkwise_conv.weight"
 
 
 def _count(stored: Mapping[str, Any], pattern: str) -> int:

@@ -25,7 +25,7 @@ def read_tokenizer(root: Path, vocab_size: int) -> Tokenizer:
     """The tokenizer of the one folder under `root` that has a symbol for each of `vocab_size` labels.
 
     Raises:
-        CheckpointError: none fits, several do and differ, or its symbols are bytes in a code of icefall's own.
+        CheckpointError: none fits, several do and differ, or symbols are bytes in icefall's own code.
     """
     found: dict[str, tuple[dict[int, str], SentencePieceModel | None]] = {}
     for folder in symbol_folders(root):

@@ -8,7 +8,7 @@ from oasr.errors import CheckpointError
 from oasr.features.kaldi_fbank import FbankConfig
 
 ICEFALL_FBANK = FbankConfig(high_hz=-400.0, scale=1.0, snip_edges=False)
-"""icefall's features (through lhotse or kaldifeat): samples within [-1, 1], 20 Hz to 7.6 kHz, a frame a shift."""
+"""icefall's features, by lhotse or kaldifeat: samples within [-1, 1], 20 Hz to 7.6 kHz, a frame a shift."""
 
 
 @dataclass(frozen=True, slots=True)

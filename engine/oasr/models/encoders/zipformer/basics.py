@@ -39,5 +39,5 @@ class Bypass(nn.Module):
         self.share = nn.Parameter(torch.empty(width), requires_grad=False)
 
     def forward(self, before: Tensor, after: Tensor) -> Tensor:
-        """before + (after - before) · share."""
+        """Both (..., width): before + (after - before) · share."""
         return torch.lerp(before, after, self.share)

@@ -49,7 +49,8 @@ class ZipformerStack(nn.Module):
         """(B, T, width), (B,) valid frames → (B, T, width)."""
         if self.downsample is None or self.bypass is None:
             return self._layers(x, lengths, positions)
-        inner = self._layers(*self.downsample(x, lengths), positions)
+        fewer, counts = self.downsample(x, lengths)
+        inner = self._layers(fewer, counts, positions)
         inner = inner.repeat_interleave(self.downsample.factor, dim=1)[:, : x.shape[1]]
         return self.bypass(x, inner)
 
