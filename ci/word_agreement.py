@@ -145,9 +145,7 @@ WRITERS: dict[str, Callable[[argparse.Namespace, list[dict[str, Any]]], Iterator
 
 def compare(ours: dict[str, list[Word]], theirs: dict[str, list[Word]], args: argparse.Namespace) -> int:
     """Print how the times of paired words differ; 1 when that was to be checked and is too much."""
-    pairs = [
-        (name, *pair) for name in ours if name in theirs for pair in paired(ours[name], theirs[name])
-    ]
+    pairs = [(name, *pair) for name in ours if name in theirs for pair in paired(ours[name], theirs[name])]
     if not pairs:
         print("no recording is in both files, or no word is", file=sys.stderr)
         return 1

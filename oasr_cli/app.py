@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from oasr_cli import console
-from oasr_cli.commands import bench, families, gate, models, score, transcribe
+from oasr_cli.commands import bench, doctor, families, gate, merge, models, score, transcribe
 from oasr_cli.help import GroupedCommand
 
 
@@ -33,9 +33,11 @@ app = typer.Typer(
 )
 app.command("transcribe", cls=GroupedCommand)(transcribe.transcribe)
 app.command("score", cls=GroupedCommand)(score.score)
+app.command("merge", cls=GroupedCommand)(merge.merge)
 app.command("bench", cls=GroupedCommand)(bench.bench)
 app.command("gate", cls=GroupedCommand)(gate.gate)
 app.add_typer(models.app, name="models")
+app.command("doctor", cls=GroupedCommand)(doctor.doctor)
 app.command("families", cls=GroupedCommand)(families.families)
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from oasr.errors import OptionsError, OutputError
 from oasr.types import RequestOutput, Utterance
 
-from oasr_cli.settings import RunOptions
+from oasr_cli import console, resume
+from oasr_cli.record_keeper import RecordKeeper
+from oasr_cli.settings import Job
 from oasr_cli.sink import Record, Row, Sink
 
 if TYPE_CHECKING:
@@ -25,9 +27,11 @@ class FolderSink(Sink):
 
     in_order = False
 
-    def __init__(self, run: RunOptions, writers: Mapping[str, Writer], sources: Iterable[str]) -> None:
+    def __init__(self, job: Job, writers: Mapping[str, Writer], sources: Iterable[str]) -> None:
         """Check the folder before the model loads; old results are only dropped in `begin`, after it has."""
-        self._run = run
+        self._job = job
+        self._run = run = job.run
+        self._record: RecordKeeper | None = None
         self._writers = writers
         self._path = Path(run.output_dir or "")
         self._sources = tuple(sources)
@@ -48,12 +52,18 @@ class FolderSink(Sink):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._folder is not None:
+            if self._record is not None and error is not None:
+                self._record.broken()
             self._folder.close()
 
-    def begin(self) -> Iterable[Record]:
-        """Open the folder, if it is not; the records that are there."""
+    def begin(self, about: Callable[[], dict[str, Any]]) -> Iterable[Record]:
+        """Open the folder, if it is not, and begin its run.json; the records that are there."""
         if self._folder is None:
             self._folder = self._open()
+        self._record = RecordKeeper(self._folder, resume.continued(self._job, about()))
+        if self._run.retry_failed and (failed := self._folder.forget_failed()):
+            console.note(f"{failed} failed {'row' if failed == 1 else 'rows'} of the earlier run tried again")
+        self._record.write()
         return self._folder.rows() if self._folder.done_ids else ()
 
     def has(self, row: Row) -> bool:
@@ -80,9 +90,19 @@ class FolderSink(Sink):
         with self._lock:
             self._opened.append_part(row.id, output)
 
+    def counted(self, counts: Mapping[str, int]) -> None:
+        """See Sink."""
+        if self._record is not None:
+            self._record.counted(counts)
+
     def finish(self) -> None:
         """Put the rows in the order of the list."""
         self._opened.finish()
+
+    def ended(self, counts: Mapping[str, int], complete: bool) -> None:
+        """See Sink."""
+        if self._record is not None:
+            self._record.ended(counts, complete)
 
     @property
     def _opened(self) -> RunFolder:

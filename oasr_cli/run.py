@@ -6,13 +6,14 @@ import re
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oasr.errors import OptionsError, RowError
 from oasr.types import RequestOutput
 
-from oasr_cli import console, formats, progress, sinks
+from oasr_cli import console, formats, progress, resume, sinks
 from oasr_cli.console import ExitCode
 from oasr_cli.settings import Job, flag_names
 from oasr_cli.signals import StopSwitch
@@ -35,11 +36,13 @@ def do(job: Job) -> int:
     """
     with StopSwitch() as stop:
         check_model(job.config.model)
+        formats.check_speech(formats.writers_for(job.run), job.config.vad)
+        inputs = open_list(job)
+        job = resume.go_on(job, inputs)
         writers = formats.writers_for(job.run)
         formats.check_speech(writers, job.config.vad)
-        inputs = open_list(job)
         formats.check_names(writers, inputs)
-        with sinks.choose(job.run, writers, inputs) as sink, start_engine(job) as engine:
+        with sinks.choose(job, writers, inputs) as sink, start_engine(job) as engine:
             job = formats.with_word_times(job, writers, engine)
             return Run(job, inputs, sink, engine).to_the_end(stop)
 
@@ -49,7 +52,7 @@ def open_list(job: Job) -> InputList:
     from oasr.manifest import InputOptions, open_inputs
 
     with flag_names():
-        options = InputOptions(audio_root=job.run.audio_root, allow_pipes=job.run.allow_pipes)
+        options = InputOptions(job.run.audio_root, job.run.allow_pipes, job.run.shard)
     inputs = open_inputs(job.run.inputs, options)
     inputs.check_ids()
     return inputs
@@ -119,7 +122,7 @@ class Run:
         console.note(
             f"model {engine.config.model} · {engine.strategy.name} · {engine.device} · {engine.dtype}"
         )
-        for record in self.sink.begin():
+        for record in self.sink.begin(partial(resume.about, self.job, self.inputs, engine)):
             self._recall(record)
         if self._untimed_before:
             rows = "row" if self._untimed_before == 1 else "rows"
@@ -134,6 +137,7 @@ class Run:
             display.stop()
             self.tally.stop()
         self.sink.finish()
+        self.sink.ended(self.tally.counts, complete=not self.tally.left)
         self._sum_up(stop)
         return self._exit_code(stop)
 
@@ -161,6 +165,7 @@ class Run:
             with display.aside() if self.sink.on_terminal else nullcontext():
                 self.sink.write(row, record, output)
             self.tally.count(row, output)
+            self.sink.counted(self.tally.counts)
             display.update()
 
     def _rows(self, stop: StopSwitch) -> Iterator[Row]:

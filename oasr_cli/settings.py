@@ -34,6 +34,9 @@ class RunOptions:
         word_timestamps: what the flag says; None = word times are asked for where a format wants them.
         channel: "mix", "split" or a channel number.
         reference_field: manifest key with the reference; None = `text` and its synonyms.
+        resume_anyway: go on in a folder whose run was another one.
+        retry_failed: at a resume, try the failed rows again.
+        shard: (i, n) = rows i, i + n, ... of the list; None = all.
         progress: True, False, or None = when stderr is a terminal.
     """
 
@@ -43,7 +46,10 @@ class RunOptions:
     writer_settings: WriterSettings = field(default_factory=WriterSettings)
     word_timestamps: bool | None = None
     resume: bool = False
+    resume_anyway: bool = False
+    retry_failed: bool = False
     overwrite: bool = False
+    shard: tuple[int, int] | None = None
     channel: int | str = "mix"
     allow_pipes: bool = False
     audio_root: str | None = None
@@ -155,6 +161,20 @@ def batch_sizes(text: str) -> tuple[int, ...]:
     if not good or len(set(map(int, sizes))) < len(sizes):
         raise OptionsError(f"--batch-size: expected different numbers from 1 on, as in 1,8,32, got {text!r}")
     return tuple(map(int, sizes))
+
+
+def shard(text: str | None) -> tuple[int, int] | None:
+    """`0/4` → (0, 4): which rows of the list are worked on.
+
+    Raises:
+        OptionsError: anything but I/N with I below N.
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
+    if found is None or not int(found[1]) < int(found[2]):
+        raise OptionsError(f"--shard: expected I/N with I from 0 to N-1, as in 0/4 to 3/4, got {text!r}")
+    return int(found[1]), int(found[2])
 
 
 def key_values(pairs: Iterable[str] | None) -> dict[str, str]:

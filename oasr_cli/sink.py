@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -38,8 +38,15 @@ class Sink:
     ) -> None:
         """Let go of it; what was written stays."""
 
-    def begin(self) -> Iterable[Record]:
-        """Get ready for the first row, everything else being ready; the records an earlier run wrote."""
+    def begin(self, about: Callable[[], dict[str, Any]]) -> Iterable[Record]:
+        """Get ready for the first row, everything else being ready; the records an earlier run wrote.
+
+        Args:
+            about: makes the record of this run (`run.json`), for a place that keeps one.
+
+        Raises:
+            OptionsError: what an earlier run left there was made in another way.
+        """
         return ()
 
     def has(self, row: Row) -> bool:
@@ -53,5 +60,11 @@ class Sink:
     def part(self, row: Row, output: RequestOutput) -> None:
         """Show windows of a recording that is not finished; its record comes later all the same."""
 
+    def counted(self, counts: Mapping[str, int]) -> None:
+        """Take note of how far the run is; called after each row."""
+
     def finish(self) -> None:
         """No more rows will come."""
+
+    def ended(self, counts: Mapping[str, int], complete: bool) -> None:
+        """The run is over, with or without rows that are left."""

@@ -12,7 +12,7 @@ from oasr.types import RequestOutput
 from oasr_cli import console
 from oasr_cli.console import printable
 from oasr_cli.folder_sink import FolderSink
-from oasr_cli.settings import RunOptions
+from oasr_cli.settings import Job
 from oasr_cli.sink import Record, Row, Sink
 from oasr_cli.tally import clock_time
 
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from oasr.output.writers import Writer
 
 
-def choose(run: RunOptions, writers: Mapping[str, Writer], inputs: InputList) -> Sink:
-    """The sink that `run` asks for; a folder is checked and, unless it replaces results, opened now.
+def choose(job: Job, writers: Mapping[str, Writer], inputs: InputList) -> Sink:
+    """The sink that the job asks for; a folder is checked and, unless it replaces results, opened now.
 
     Raises:
         OptionsError: the folder cannot be used, or stdout cannot hold the format for this list.
     """
+    run = job.run
     if run.output_dir is not None:
-        return FolderSink(run, writers, inputs.sources)
+        return FolderSink(job, writers, inputs.sources)
     if files := [name for name in run.formats if name != "jsonl"]:
         if inputs.count() > 1 or run.channel == "split":
             raise OptionsError(

@@ -98,6 +98,16 @@ class Tally:
         return self.failed + self.skipped_failed
 
     @property
+    def counts(self) -> dict[str, int]:
+        """For `run.json`: rows of the list, results of this run and earlier ones, rows that are left."""
+        return {
+            "rows": self.done if self.total is None else self.total,
+            "ok": self.all_ok,
+            "failed": self.all_failed,
+            "left": self.left,
+        }
+
+    @property
     def wall_s(self) -> float:
         """Seconds since the start of the work."""
         return (self.clock() if self.stopped is None else self.stopped) - self.started

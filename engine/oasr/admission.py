@@ -182,7 +182,8 @@ class Admission:
             else:
                 self._executor.add(request)
         if ending is not None:
-            ended = Ended(arrival.windows, ending.duration_s, ending.warnings, ending.speech)
+            end_s = arrival.row.offset + ending.duration_s
+            ended = Ended(arrival.windows, ending.duration_s, end_s, ending.warnings, ending.speech)
             self._end(arrival, ended)
 
     def _end(self, arrival: Arrival, ended: Ended) -> None:

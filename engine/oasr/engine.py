@@ -114,7 +114,7 @@ class Engine:
         channel policy and the read-ahead; its sample rate and planning are replaced by the engine's. With
         `in_order`, finished rows wait for those before them, at most the look-ahead window of them. With
         `partial`, the windows of a long recording are yielded as well, in order and as soon as they are
-        final: outputs with `finished` False that hold their texts and segments, and come in any case at once.
+        final: outputs with `finished` False that hold their texts and segments, whatever `in_order` says.
         """
         settings = settings or LoaderSettings(sample_rate=self.sample_rate, workers=self.config.workers)
         settings = replace(
@@ -123,8 +123,7 @@ class Engine:
             planning=self._planning,
             overtaking=settings.ahead_rows if in_order else None,
         )
-        self._results.partial = partial
-        first, driven = self._admission.count, self._drive(rows, options, settings)
+        first, driven = self._admission.count, self._drive(rows, options, settings, partial)
         for _, row, output in _sorted_by_key(driven, first) if in_order else driven:
             yield row, output
 
@@ -140,13 +139,14 @@ class Engine:
         rows: Iterable[Row],
         options: DecodingOptions | Mapping[str, Any] | None,
         settings: LoaderSettings,
+        partial: bool,
     ) -> Iterator[Driven]:
         """The loop: fill the look-ahead window from the reader threads, tick, hand out what finished."""
         if self.has_work:
             raise OptionsError("this engine has requests in flight; finish them with run() before a new list")
         base = DecodingOptions.coerce(options)
         open_rows: dict[int, Row] = {}
-        self.executor.interactive = False
+        self.executor.interactive, self._results.partial = False, partial
         with AudioLoader(rows, settings, halted=lambda: self._stopping) as loader:
             source, exhausted = iter(loader), False
             try:

@@ -33,17 +33,21 @@ from oasr_cli.arguments.gate import (
     Update,
     Why,
 )
-from oasr_cli.arguments.inputs import AllowPipes, AudioRoot, Channel, Inputs, MaxWindow, Vad
+from oasr_cli.arguments.inputs import AllowPipes, AudioRoot, Channel, Inputs, MaxWindow, Shard, Vad
 from oasr_cli.arguments.model import DecodeMethod, DecodeOption, DecoderType, Device, Dtype, Model
 from oasr_cli.arguments.output import (
     AsJson,
     Format,
     LogLevel,
+    MergedDir,
     OutputDir,
     Overwrite,
     Progress,
     ReferenceField,
     Resume,
+    ResumeAnyway,
+    RetryFailed,
+    ShardFolders,
     Wer,
 )
 from oasr_cli.arguments.score import (
@@ -111,6 +115,7 @@ __all__ = [
     "MaxLineWidth",
     "MaxNewTokens",
     "MaxWindow",
+    "MergedDir",
     "Metric",
     "MinCueDuration",
     "Model",
@@ -126,8 +131,12 @@ __all__ = [
     "ReferenceField",
     "Repeat",
     "Resume",
+    "ResumeAnyway",
+    "RetryFailed",
     "ScoredField",
     "Seed",
+    "Shard",
+    "ShardFolders",
     "StrictAssets",
     "Task",
     "Temperature",

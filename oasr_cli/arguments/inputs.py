@@ -47,6 +47,14 @@ AudioRoot = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
+Shard = Annotated[
+    str | None,
+    typer.Option(
+        metavar="I/N",
+        help="Only the rows I, I + N, I + 2N, ... of the list (I from 0); `oasr merge` joins the results.",
+        rich_help_panel=_PANEL,
+    ),
+]
 AllowPipes = Annotated[
     bool,
     typer.Option(

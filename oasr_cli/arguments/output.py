@@ -38,6 +38,24 @@ Resume = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
+ResumeAnyway = Annotated[
+    bool,
+    typer.Option(
+        "--resume-anyway/--no-resume-anyway",
+        show_default=False,
+        help="Like --resume, although the list, the model or a flag is another one than before.",
+        rich_help_panel=_PANEL,
+    ),
+]
+RetryFailed = Annotated[
+    bool,
+    typer.Option(
+        "--retry-failed/--no-retry-failed",
+        show_default=False,
+        help="Like --resume, and rows that failed before are tried again; --resume leaves them as they are.",
+        rich_help_panel=_PANEL,
+    ),
+]
 Overwrite = Annotated[
     bool,
     typer.Option(
@@ -80,5 +98,15 @@ LogLevel = Annotated[
         help="What the libraries may say; debug also shows where an error came from.",
         rich_help_panel=_PANEL,
     ),
+]
+ShardFolders = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DIR", help="Output folders of the shards of one list, in any order.", show_default=False
+    ),
+]
+MergedDir = Annotated[
+    str,
+    typer.Option("--output-dir", "-o", metavar="DIR", help="Folder for the whole.", rich_help_panel=_PANEL),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]

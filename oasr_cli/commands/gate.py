@@ -19,7 +19,7 @@ from oasr_cli.console import ExitCode
 if TYPE_CHECKING:
     from oasr.gate.assets import Roots
     from oasr.gate.runner import Outcome
-    from oasr.gate.schema import Entry, Reference
+    from oasr.gate.schema import Entry
 
 
 def gate(
@@ -51,7 +51,7 @@ def gate(
     # Everything is measured before anything is written: a run that is broken off changes no record.
     outcomes = _run(select(reference.entries, only), roots)
     if update:
-        outcomes = _record(Path(pinned), reference, outcomes, why or "")
+        outcomes = _record(Path(pinned), outcomes, why or "")
     else:
         outcomes = [judge(outcome, reference.tolerance_pct) for outcome in outcomes]
     code = exit_code(outcomes, strict_assets)
@@ -116,11 +116,12 @@ def _run(entries: Sequence[Entry], roots: Roots) -> list[Outcome]:
     return outcomes
 
 
-def _record(path: Path, reference: Reference, outcomes: Sequence[Outcome], why: str) -> list[Outcome]:
+def _record(path: Path, outcomes: Sequence[Outcome], why: str) -> list[Outcome]:
     """Write the new records; the outcomes, which still hold the old ones, say what became of each."""
     from oasr.gate.record import update
-    from oasr.gate.schema import save
+    from oasr.gate.schema import load, save
 
-    updated, outcomes = update(reference, outcomes, why, datetime.now(timezone.utc).date())
+    # Read again: measuring takes minutes, in which another run may have recorded other entries.
+    updated, outcomes = update(load(path), outcomes, why, datetime.now(timezone.utc).date())
     save(updated, path)
     return outcomes

@@ -87,4 +87,7 @@ def test_the_workflow_runs_the_gate_with_flags_and_entries_that_exist(repo_root,
 
 def test_continuous_integration_runs_the_same_entries(repo_root):
     script = (repo_root / "ci" / "test.sh").read_text("utf-8")
-    assert "oasr gate ci/wer-reference.json --only 'tiny.en-gate60-*' --only 'digits-*' --strict-assets" in script
+    assert (
+        "oasr gate ci/wer-reference.json --only 'tiny.en-gate60-*' --only 'digits-*' --strict-assets"
+        in script
+    )

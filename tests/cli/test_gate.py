@@ -132,6 +132,21 @@ def test_update_records_what_changed_and_why(oasr, pinned, heard):
     assert oasr("gate", path).code == 0
 
 
+def test_a_record_made_meanwhile_by_another_run_is_kept(oasr, pinned, heard, monkeypatch):
+    path = pinned(fields(key="a"), fields(key="b"))
+
+    def measure_while_another_records(entry, assets):
+        pinned(fields(key="a"), fields(key="b", why="by another run"), fields(key="new"))
+        return measured(13)
+
+    heard.update(a=13)
+    monkeypatch.setattr(runner, "measure", measure_while_another_records)
+    assert oasr("gate", path, "--only", "a", "--update", "--why", "mine").code == 0
+    assert [(e.key, e.why) for e in load(path).entries] == [
+        ("a", "mine"), ("b", "by another run"), ("new", "first record"),
+    ]  # fmt: skip
+
+
 def test_an_entry_that_was_never_recorded_fails(oasr, pinned, heard):
     heard.update(toy=10)
     done = oasr("gate", pinned(PLAN))

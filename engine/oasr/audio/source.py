@@ -1,4 +1,8 @@
-"""Where the bytes of a recording come from: a regular file, a named pipe, or a shell command."""
+"""Where the bytes of a recording come from: a regular file, a named pipe, or a shell command.
+
+What comes through a pipe goes into an unnamed temporary file (TMPDIR says where): decoders seek, and an hour
+of samples has no place in memory.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,9 @@ import select
 import signal
 import stat
 import subprocess
+import tempfile
 import threading
 import time
-from io import BytesIO
 from typing import IO
 
 from oasr.audio.streams import ReadCancelledError
@@ -34,7 +38,7 @@ def open_source(utterance: Utterance, allow_pipes: bool, cancel: threading.Event
                 f"the audio comes from a shell command ({utterance.command!r}), "
                 "and commands are run with --allow-pipes only"
             )
-        return BytesIO(_run(utterance.command, cancel))
+        return _run(utterance.command, cancel)
     return _open_path(utterance.audio, cancel)
 
 
@@ -46,7 +50,7 @@ def _open_path(path: str, cancel: threading.Event | None) -> IO[bytes]:
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
             raise AudioError("expected an audio file, found a device or socket")
         if stat.S_ISFIFO(mode):
-            return BytesIO(_read_pipe(path, cancel))
+            return _read_pipe(path, cancel)
         return open(path, "rb", buffering=0)  # noqa: PTH123 (closed by the caller)
     except OSError as error:
         raise AudioError(f"cannot be opened: {error.strerror or error}") from None
@@ -54,11 +58,11 @@ def _open_path(path: str, cancel: threading.Event | None) -> IO[bytes]:
         raise AudioError(f"{path!r} cannot be a path: {error}") from None
 
 
-def _read_pipe(path: str, cancel: threading.Event | None) -> bytes:
+def _read_pipe(path: str, cancel: threading.Event | None) -> IO[bytes]:
     """All that comes out of a named pipe. An ordinary open would wait for a writer without end."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    copy = _copy()
     try:
-        parts: list[bytes] = []
         writer, give_up = False, time.monotonic() + _WRITER_S
         while not (cancel is not None and cancel.is_set()):
             try:
@@ -68,31 +72,54 @@ def _read_pipe(path: str, cancel: threading.Event | None) -> bytes:
                 select.select([fd], [], [], _POLL_S)
                 continue
             if data:
-                parts.append(data)
-            elif writer or parts:
-                return b"".join(parts)
+                writer = True
+                left = memoryview(data)
+                while left:  # an unbuffered file may take less than it is given
+                    left = left[copy.write(left) :]
+            elif writer:
+                copy.seek(0)
+                return copy
             elif time.monotonic() > give_up:
                 raise AudioError(f"expected an audio file, found a pipe without a writer for {_WRITER_S:g} s")
             else:
                 time.sleep(_POLL_S / 10)
         raise ReadCancelledError
+    except BaseException:
+        copy.close()
+        raise
     finally:
         os.close(fd)
 
 
-def _run(command: str, cancel: threading.Event | None) -> bytes:
+def _copy() -> IO[bytes]:
+    """An unbuffered temporary file, which libsndfile can read by its descriptor."""
+    return tempfile.TemporaryFile(buffering=0)
+
+
+def _run(command: str, cancel: threading.Event | None) -> IO[bytes]:
     """Standard output of `command`; its whole process group is killed on cancel."""
+    copy = _copy()
+    try:
+        _run_into(copy, command, cancel)
+    except BaseException:
+        copy.close()
+        raise
+    copy.seek(0)
+    return copy
+
+
+def _run_into(copy: IO[bytes], command: str, cancel: threading.Event | None) -> None:
     process = subprocess.Popen(
         command,
         shell=True,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=copy,
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
     while True:
         try:
-            out, err = process.communicate(timeout=_POLL_S)
+            _, err = process.communicate(timeout=_POLL_S)
             break
         except subprocess.TimeoutExpired:
             if cancel is not None and cancel.is_set():
@@ -102,6 +129,5 @@ def _run(command: str, cancel: threading.Event | None) -> bytes:
     if process.returncode != 0:
         tail = " ".join(err.decode(errors="replace").split())[-300:] or "nothing on stderr"
         raise AudioError(f"the command {command!r} failed with exit status {process.returncode}: {tail}")
-    if not out:
+    if not os.fstat(copy.fileno()).st_size:
         raise AudioError(f"the command {command!r} wrote 0 bytes")
-    return out

@@ -91,7 +91,7 @@ class SpeechPlanner:
         return max(0, region.start - lead)
 
     def _at_a_pause(self, regions: list[Region], count: int) -> AudioWindow:
-        """A window of the first regions of `regions`, fewer than `count + 1` of them."""
+        """A window of the first regions of `regions`, `count` of them at most."""
         from_here = self._cutter.start + 2 * self._cutter.limit / 3
         late = [k for k in range(count) if regions[k].end >= from_here]
         k = max(late or range(count), key=lambda k: regions[k + 1].start - regions[k].end)

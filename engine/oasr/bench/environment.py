@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import platform
 import subprocess
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import oasr
-from oasr.checkpoints.cache import known_sha256
+from oasr.checkpoints.cache import weights_sha256
 
 if TYPE_CHECKING:
     from oasr.engine import Engine
@@ -61,15 +59,6 @@ def model_facts(engine: Engine) -> dict[str, Any]:
         "format": None if checkpoint is None else checkpoint.format,
         "sha256": None if weights is None else weights_sha256(weights),
     }
-
-
-def weights_sha256(path: Path) -> str:
-    """sha256 of a weights file; of a sharded model, of the `sha256sum` listing of its shards by name."""
-    if not path.name.endswith(".index.json"):
-        return known_sha256(path)
-    shards = sorted(set(json.loads(path.read_text("utf-8"))["weight_map"].values()))
-    listing = "".join(f"{known_sha256(path.parent / shard)}  {shard}\n" for shard in shards)
-    return hashlib.sha256(listing.encode()).hexdigest()
 
 
 def commit_of(folder: Path) -> tuple[str, bool] | None:

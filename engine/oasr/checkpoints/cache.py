@@ -40,6 +40,15 @@ def known_sha256(path: Path) -> str:
     return digest
 
 
+def weights_sha256(path: Path) -> str:
+    """sha256 of a weights file; of a sharded model, of the `sha256sum` listing of its shards by name."""
+    if not path.name.endswith(".index.json"):
+        return known_sha256(path)
+    shards = sorted(set(json.loads(path.read_text("utf-8"))["weight_map"].values()))
+    listing = "".join(f"{known_sha256(path.parent / shard)}  {shard}\n" for shard in shards)
+    return hashlib.sha256(listing.encode()).hexdigest()
+
+
 def _notes_path() -> Path:
     return cache_dir() / "verified.json"
 

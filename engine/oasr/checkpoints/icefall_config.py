@@ -76,7 +76,7 @@ def read_shapes(stored: Mapping[str, Any], where: str, stated: Mapping[str, Any]
     bands = shapes("encoder_embed.out.weight", 2)[1]
     if bands != channels[2] * bands_out(config.fbank.n_mels):
         raise CheckpointError(
-            f"{where}: encoder_embed.out.weight takes {bands} inputs, which {config.fbank.n_mels} mel bins do "
+            f"{where}: encoder_embed.out.weight takes {bands} inputs, which {config.fbank.n_mels} bins do "
             "not give; say feature_dim in icefall.yaml beside the weights"
         )
     return config

@@ -140,7 +140,7 @@ def path_scores(weights: Tensor, tokens: Tensor, frames: Tensor) -> Tensor:
 
 
 def median7(x: Tensor, frames: Tensor) -> Tensor:
-    """Medians of 7 neighbours along the last axis of (B, ..., F), mirrored at both ends of a row's `frames`."""
+    """Medians of 7 neighbours along the last axis of (B, ..., F), mirrored at both ends of `frames`."""
     half, size = _MEDIAN_WIDTH // 2, x.shape[-1]
     last = (frames.to(x.device) - 1)[:, None]
     at = torch.arange(-half, size + half, device=x.device).abs().expand(len(x), -1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -23,12 +24,14 @@ class Ended:
     Attributes:
         windows: how many there are.
         duration_s: seconds of the stretch in the original recording.
+        end_s: where it ends in the recording. Resampled windows may reach a fraction of a sample beyond.
         warnings, speech: as in RequestOutput.
         error: why the utterance fails whatever comes of its windows.
     """
 
     windows: int
     duration_s: float
+    end_s: float = math.inf
     warnings: tuple[str, ...] = ()
     speech: tuple[tuple[float, float], ...] | None = None
     error: RowError | None = None
@@ -186,8 +189,8 @@ def _whole(waiting: _Open, ended: Ended) -> RequestOutput:
         tokens=main.tokens if single else (tokens,),
         scores=main.scores if single else (sum(part.scores[0] for part in parts),),
         nbest_texts=main.nbest_texts if single else (),
-        words=_in_order(_concatenated([part.words for part in parts])),
-        timestamps=_concatenated([part.timestamps for part in parts]),
+        words=_in_order(_concatenated([part.words for part in parts]), ended.end_s),
+        timestamps=_until(_concatenated([part.timestamps for part in parts]), ended.end_s),
         confidence=sum(c * n for c, n in weighed) / total if total else None,
         finish_reason="length" if "length" in reasons else "stop",
         language=main.language,
@@ -206,12 +209,20 @@ def _concatenated(lists: Sequence[tuple[T, ...] | None]) -> tuple[T, ...] | None
     return tuple(item for items in known for item in items) if len(known) == len(lists) else None
 
 
-def _in_order(words: tuple[WordTiming, ...] | None) -> tuple[WordTiming, ...] | None:
-    """The words with times that never run backwards, as they may where two windows that overlap meet."""
+def _until(
+    times: tuple[tuple[float, float], ...] | None, end_s: float
+) -> tuple[tuple[float, float], ...] | None:
+    return None if times is None else tuple((start, min(end, end_s)) for start, end in times)
+
+
+def _in_order(words: tuple[WordTiming, ...] | None, end_s: float) -> tuple[WordTiming, ...] | None:
+    """The words with times inside the recording, and never running backwards where windows overlap."""
     if words is None:
         return None
     ordered: list[WordTiming] = []
     for word in words:
+        if word.end > end_s:
+            word = replace(word, end=end_s)
         if ordered and word.start < ordered[-1].end:
             before = ordered[-1]
             start = before.end if before.end < word.end else max(word.start, before.start)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from oasr.bench.environment import weights_sha256
 from oasr.checkpoints import catalog, hub
+from oasr.checkpoints.cache import weights_sha256
 from oasr.checkpoints.resolve import resolve
 from oasr.errors import CheckpointError
 from oasr.gate.schema import Entry

@@ -71,9 +71,13 @@ class InputList:
 
     def count(self) -> int:
         """Number of rows of this shard; free after `check_ids`."""
+        return len(range(self._first, self.total(), self._step))
+
+    def total(self) -> int:
+        """Number of rows of all shards; free after `check_ids`."""
         if self._total is None:
             self._total = sum(reader.count() for reader in self._readers)
-        return len(range(self._first, self._total, self._step))
+        return self._total
 
     def sha256(self) -> str:
         """Hex digest of the list, for the record of a run: of one manifest, that of the file.

@@ -66,6 +66,20 @@ def rewrite_in_order(log: AppendFile, offsets: Iterable[int]) -> None:
             )
 
 
+def drop_failed(path: Path) -> None:
+    """Rewrite a results file without its error rows, in one step; the others keep their order.
+
+    Raises:
+        OutputError: a line that is no result row.
+        OSError: it cannot be written; the file is left as it is.
+    """
+    with path.open("rb") as source, atomic_file(path) as target:
+        for offset, _, row in read_results(path):
+            if "error" not in row:
+                source.seek(offset)
+                target.write(source.readline())
+
+
 @contextmanager
 def atomic_file(path: Path, durable: bool = True) -> Iterator[IO[bytes]]:
     """A file written beside `path` that takes its place at the end of the block; on an error nothing changes.

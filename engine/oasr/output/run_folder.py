@@ -18,7 +18,7 @@ import os
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,9 @@ from oasr.output.folder_checks import check_folder, check_protected, clear_tempo
 from oasr.output.jsonl import encode_line
 from oasr.output.name_book import NameBook
 from oasr.output.partial_file import PartialFile
-from oasr.output.results_file import RESULTS_NAME, atomic_file, read_results, rewrite_in_order
+from oasr.output.results_file import RESULTS_NAME, atomic_file, drop_failed, read_results, rewrite_in_order
 from oasr.output.run_files import write_run_file
+from oasr.output.run_record import RUN_NAME, write_record
 from oasr.output.writers import Writer, build_writers, render
 from oasr.types import RequestOutput
 
@@ -147,11 +148,7 @@ class RunFolder:
             )
         line = encode_line(row)
         with _explained(self.path, self._saved()):
-            if not self._log.in_place:
-                raise OutputError(
-                    f"{self._log.path}: it was removed or replaced while the run was writing it, and "
-                    f"{len(self._offsets)} rows with it; choose a folder that nothing else cleans up"
-                )
+            self._check_in_place()
             self._write_files(utterance_id, row, output)
             self._place(position, self._log.append(line))
             self._partial.note_done(utterance_id)
@@ -164,6 +161,39 @@ class RunFolder:
         """
         with _explained(self.path, self._saved()):
             self._partial.append(utterance_id, output)
+
+    def forget_failed(self) -> int:
+        """Take the error rows of earlier runs out of results.jsonl, so that they are tried again; how many.
+
+        Call it before the first `append` or `note_done`: until then every row has its old place.
+
+        Raises:
+            OutputError: the file cannot be rewritten; nothing has changed.
+        """
+        before = len(self._stored)
+        failed = sum("error" in row for _, _, row in read_results(self._log.path))
+        if failed:
+            with _explained(self.path, "the failed rows cannot be taken out of the results"):
+                drop_failed(self._log.path)
+                self._log.close()
+                self._log = AppendFile(self._log.path)  # the file of this name is another one now
+            self._stored = {name: offset for offset, name, _ in read_results(self._log.path)}
+        return before - len(self._stored)
+
+    def write_record(self, record: Mapping[str, Any]) -> None:
+        """Replace `run.json`, in one step.
+
+        Raises:
+            OutputError: it cannot be written, or a file of that name is not oasr's.
+        """
+        with _explained(self.path, f"{RUN_NAME} could not be written; {len(self._offsets)} rows are saved"):
+            self._check_in_place()
+            write_record(self._names.reserve(RUN_NAME), record)
+
+    def results_per_row(self) -> list[tuple[int, int]]:
+        """(rows, results of each) in manifest order: which lines belong to which row of the list."""
+        parts = (len(list(group)) for _, group in groupby(sorted(self._indexes)))
+        return [(len(list(group)), count) for count, group in groupby(parts)]
 
     def note_done(self, position: tuple[int, int], utterance_id: str) -> None:
         """Tell the place of a row in `done_ids`, so that `finish` can put it there.
@@ -222,12 +252,19 @@ class RunFolder:
     def _put_in_order(self) -> None:
         if self._ordered:
             return
-        if not self._log.in_place:
-            raise OutputError(f"{self._log.path}: it was removed or replaced while the run was writing it")
+        self._check_in_place()
         order = self._order()
         if any(a > b for a, b in pairwise(order)):
             rewrite_in_order(self._log, order)
         self._ordered = True
+
+    def _check_in_place(self) -> None:
+        """Raise OutputError when somebody took the file away; one put in order is another one by right."""
+        if not self._ordered and not self._log.in_place:
+            raise OutputError(
+                f"{self._log.path}: it was removed or replaced while the run was writing it, and "
+                f"{len(self._offsets)} rows with it; choose a folder that nothing else cleans up"
+            )
 
     def _place(self, position: tuple[int, int], offset: int) -> None:
         self._indexes.append(position[0])

@@ -101,9 +101,7 @@ def test_a_window_ends_at_the_longest_pause_of_its_last_third():
 
 def test_where_the_last_third_has_no_pause_the_longest_one_before_it_is_taken():
     _, windows = plan(talk(60, (0, 5), (6, 12), (12.5, 41)))
-    assert seconds(windows) == [(0.0, 5.4), (5.6, 12.25), (12.25, pytest.approx(41.4))] or seconds(windows)[
-        0
-    ] == (0.0, 5.4)
+    assert seconds(windows) == [(0.0, 5.4), (5.6, 12.25), (12.25, 41.4)]
 
 
 def test_a_region_longer_than_the_limit_is_cut_inside_with_an_overlap():

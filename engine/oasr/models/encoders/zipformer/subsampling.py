@@ -49,7 +49,7 @@ class ZipformerSubsampling(nn.Module):
 
     def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Features of at least 9 frames and (B,) valid ones → frames in the model's dtype, and valid ones."""
-        x = features[:, None].to(self.out.weight.dtype)
+        x = features[:, None].to(next(self.convs.parameters()).dtype)
         for conv in self.convs:
             x = swoosh_r(conv(x))
         lengths = self.lengths_out(lengths)
