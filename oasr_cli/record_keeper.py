@@ -56,7 +56,8 @@ class RecordKeeper:
         """
         self._record["counts"] = dict(counts)
         self._record["state"] = "finished" if complete else "stopped"
-        self._record["results_per_row"] = self._folder.results_per_row()
+        if complete:
+            self._record["results_per_row"] = self._folder.results_per_row()
         self.write()
 
     def broken(self) -> None:

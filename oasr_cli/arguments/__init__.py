@@ -37,6 +37,7 @@ from oasr_cli.arguments.inputs import AllowPipes, AudioRoot, Channel, Inputs, Ma
 from oasr_cli.arguments.model import DecodeMethod, DecodeOption, DecoderType, Device, Dtype, Model
 from oasr_cli.arguments.output import (
     AsJson,
+    DryRun,
     Format,
     LogLevel,
     MergedDir,
@@ -99,6 +100,7 @@ __all__ = [
     "DecoderType",
     "Device",
     "DrawSeed",
+    "DryRun",
     "Dtype",
     "FailedRows",
     "Format",

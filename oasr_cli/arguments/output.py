@@ -65,6 +65,15 @@ Overwrite = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run/--no-dry-run",
+        show_default=False,
+        help="Write nothing: count rows, hours, formats and rows that would fail, and estimate the time.",
+        rich_help_panel=_PANEL,
+    ),
+]
 Wer = Annotated[
     bool,
     typer.Option(

@@ -41,6 +41,7 @@ def transcribe(
     resume_anyway: flag.ResumeAnyway = False,
     retry_failed: flag.RetryFailed = False,
     overwrite: flag.Overwrite = False,
+    dry_run: flag.DryRun = False,
     wer: flag.Wer = False,
     reference_field: flag.ReferenceField = None,
     progress: flag.Progress = None,
@@ -119,6 +120,7 @@ def transcribe(
             progress=progress,
         )
         job = Job(run, config, options)
-    from oasr_cli.run import do
+    from oasr_cli import dry_run as rehearsal
+    from oasr_cli import run as performance
 
-    raise typer.Exit(do(job))
+    raise typer.Exit((rehearsal if dry_run else performance).do(job))

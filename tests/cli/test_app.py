@@ -39,6 +39,7 @@ TRANSCRIBE_FLAGS = [
     "--resume-anyway",
     "--retry-failed",
     "--overwrite",
+    "--dry-run",
     "--wer",
     "--reference-field",
     "--progress",

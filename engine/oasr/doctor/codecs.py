@@ -7,17 +7,18 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from oasr.doctor.finding import Finding
 from oasr.errors import AudioError
 from oasr.types import Utterance
 
+if TYPE_CHECKING:
+    import numpy as np
+
 RATE = 16000
 _MEND = "pip install --force-reinstall soundfile av"
-Encode = Callable[[np.ndarray], bytes]
+Encode = Callable[["np.ndarray"], bytes]
 
 
 def check_codecs(_: str) -> Iterator[Finding]:
@@ -45,11 +46,15 @@ def check_codecs(_: str) -> Iterator[Finding]:
 
 def tone() -> np.ndarray:
     """One second of 440 Hz at a quarter of full scale: (16000,) int16."""
+    import numpy as np
+
     return (np.sin(2 * np.pi * 440 * np.arange(RATE) / RATE) * 8000).astype(np.int16)
 
 
 def _problem(path: Path) -> str | None:
     """What is wrong with what comes back; lossy codecs may pad and soften, not lose or silence."""
+    import numpy as np
+
     from oasr.audio.decode import read_audio
 
     try:

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
 
-from packaging.requirements import Requirement
-
 from oasr.doctor.finding import Finding
 
 _OLDEST = (3, 10)
@@ -25,6 +23,8 @@ def check_python(_: str) -> Iterator[Finding]:
 
 def check_packages(_: str) -> Iterator[Finding]:
     """What oasr's own metadata demands, extras left out."""
+    from packaging.requirements import Requirement
+
     good, wanted = [], [Requirement(text) for text in requires("oasr") or ()]
     for requirement in wanted:
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):

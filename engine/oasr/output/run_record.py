@@ -32,10 +32,10 @@ def write_record(path: Path, record: Mapping[str, Any]) -> None:
     Raises:
         OSError: it cannot be written; the old one is left as it is.
     """
+    plain = json.loads(encode_value(record))  # without what JSON cannot carry
+    text = json.dumps(plain, ensure_ascii=False, indent=1) + "\n"
     with atomic_file(path) as target:
-        target.write(
-            json.dumps(json.loads(encode_value(record)), ensure_ascii=False, indent=1).encode() + b"\n"
-        )
+        target.write(text.encode("utf-8", "backslashreplace"))
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:

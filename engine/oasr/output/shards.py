@@ -99,9 +99,7 @@ def rows_in_order(shards: Sequence[Shard]) -> Iterator[tuple[tuple[int, int], st
             raise OutputError(f"{shard.folder}: row {index} of the list (from 0) is not there; run it anew")
         for part, (name, row) in enumerate(results):
             if name in owners:
-                raise OutputError(
-                    f"{owners[name]} and {shard.folder} both have the id {name!r}"
-                )
+                raise OutputError(f"{owners[name]} and {shard.folder} both have the id {name!r}")
             owners[name] = shard.folder
             yield (index, part), name, row
     for shard in shards:

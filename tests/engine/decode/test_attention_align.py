@@ -60,11 +60,12 @@ def scores_of(weights: np.ndarray) -> np.ndarray:
     return np.median(np.lib.stride_tricks.sliding_window_view(mirrored, 7, axis=-1), axis=-1).mean(0)
 
 
-def test_path_scores_equal_numpy_in_rows_of_different_sizes() -> None:
+@pytest.mark.parametrize("heads", [1, 3, 37])
+def test_path_scores_equal_numpy_in_rows_of_different_sizes(heads: int) -> None:
     sizes = [(6, 30), (9, 41), (2, 4), (9, 7)]
     rng = np.random.default_rng(0)
-    rows = [rng.dirichlet(np.ones(f), size=(3, t)).astype(np.float32) for t, f in sizes]
-    batch = torch.full((4, 3, 9, 41), 7.5)  # what stands in the padding must not matter
+    rows = [rng.dirichlet(np.ones(f), size=(heads, t)).astype(np.float32) for t, f in sizes]
+    batch = torch.full((4, heads, 9, 41), 7.5)  # what stands in the padding must not matter
     for own, row in zip(batch, rows, strict=True):
         own[:, : row.shape[1], : row.shape[2]] = torch.from_numpy(row)
     tokens, frames = torch.tensor(sizes).unbind(1)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers.hf_ctc_checkpoints import clip
+from helpers.hf_ctc_checkpoints import clip, parakeet_extractor
 from oasr.features.kaldi_fbank import FbankConfig
 from oasr.features.nemo_logmel import NemoConfig, NemoLogMel
 from oasr.features.raw_waveform import RawWaveform
@@ -17,20 +17,28 @@ CLIPS = [clip(seed, n) for seed, n in enumerate((16000, 4243, 560, 23457))]
 KINDS = ("raw", "plain", "stacked", "nemo", "nemo-8k")
 
 
-def pair(kind: str) -> tuple[Any, Any]:
-    """Our front end and transformers' extractor."""
+def front_end(kind: str) -> Any:
+    if kind in ("raw", "plain"):
+        return RawWaveform(normalize=kind == "raw")
+    if kind == "stacked":
+        return StackedFbank(FbankConfig())
+    if kind == "nemo":
+        return NemoLogMel(NemoConfig())
+    return NemoLogMel(NemoConfig(8000, n_mels=40, n_fft=256, window=200, hop=80, preemphasis=0.9))
+
+
+def extractor(kind: str) -> Any:
+    """That of transformers with the same settings."""
     import transformers
 
     if kind in ("raw", "plain"):
-        return RawWaveform(normalize=kind == "raw"), transformers.Wav2Vec2FeatureExtractor(
-            do_normalize=kind == "raw", return_attention_mask=True
-        )
+        normalize = kind == "raw"
+        return transformers.Wav2Vec2FeatureExtractor(do_normalize=normalize, return_attention_mask=True)
     if kind == "stacked":
-        return StackedFbank(FbankConfig()), transformers.SeamlessM4TFeatureExtractor()
+        return transformers.SeamlessM4TFeatureExtractor()
     if kind == "nemo":
-        return NemoLogMel(NemoConfig()), transformers.ParakeetFeatureExtractor()
-    config = NemoConfig(sample_rate=8000, n_mels=40, n_fft=256, window=200, hop=80, preemphasis=0.9)
-    return NemoLogMel(config), transformers.ParakeetFeatureExtractor(
+        return parakeet_extractor()
+    return parakeet_extractor(
         feature_size=40, sampling_rate=8000, hop_length=80, n_fft=256, win_length=200, preemphasis=0.9
     )
 
@@ -44,7 +52,7 @@ def batch_of(clips: list[np.ndarray], width: int = 0) -> tuple[torch.Tensor, tor
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_features_equal_those_of_transformers(kind: str) -> None:
-    ours, theirs = pair(kind)
+    ours, theirs = front_end(kind), extractor(kind)
     for samples in CLIPS:
         wanted = theirs([samples], sampling_rate=ours.sample_rate, return_tensors="pt")
         features = wanted["input_values" if kind in ("raw", "plain") else "input_features"][0]
@@ -60,7 +68,7 @@ def test_features_equal_those_of_transformers(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_row_is_the_same_in_any_batch(kind: str) -> None:
-    ours, _ = pair(kind)
+    ours = front_end(kind)
     width = ours.window_samples(max(map(len, CLIPS)))
     found, frames = ours(*batch_of(CLIPS, width))
     assert found.shape[0] == len(CLIPS) and found.dtype == torch.float32
@@ -81,7 +89,7 @@ def test_a_batch_at_once_equals_its_rows() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n_samples", [0, 1, 160, 400, 560])
 def test_short_and_silent_clips_stay_finite(kind: str, n_samples: int) -> None:
-    ours, _ = pair(kind)
+    ours = front_end(kind)
     for samples in (np.zeros(n_samples, np.float32), clip(0, n_samples)):
         found, frames = ours(*batch_of([samples], 800))
         assert torch.isfinite(found).all()
@@ -98,7 +106,7 @@ def test_short_and_silent_clips_stay_finite(kind: str, n_samples: int) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_gpu_computes_the_same(kind: str) -> None:
-    ours, _ = pair(kind)
+    ours = front_end(kind)
     samples, lengths = batch_of(CLIPS, ours.window_samples(24000))
     wanted, frames = ours(samples, lengths)
     found, counts = ours(samples.cuda(), lengths)

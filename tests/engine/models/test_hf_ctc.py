@@ -159,18 +159,20 @@ def test_half_precision_stays_close(pairs, name: str, tmp_path) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", NAMES)
 @torch.inference_mode()
-def test_a_gpu_batch_equals_its_rows_on_a_cpu(pairs, name: str, tmp_path) -> None:
+def test_a_gpu_batch_equals_its_rows_on_a_cpu(
+    pairs, name: str, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     write_snapshot(tmp_path, name)
     device, pair = torch.device("cuda"), pairs(name)
     model = load_model(str(tmp_path), device, "float32")
     features, frames = pair.ours([clip(seed, n) for seed, n in enumerate((16100, 23456, 8200, 39))])
     wanted = pair.model.forward_offline(features, frames)
-    moved = model.frontend
     got = model.forward_offline(features.to(device), frames)
-    assert moved is model.frontend and got.log_probs.is_cuda
+    assert got.log_probs.is_cuda
     assert torch.equal(got.lengths, wanted.lengths)
     for row, count in enumerate(wanted.lengths.tolist()):
         ours, theirs = got.log_probs[row, :count].cpu(), wanted.log_probs[row, :count]
-        torch.testing.assert_close(ours, theirs, atol=2e-3, rtol=0)
+        torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=0)
     half = load_model(str(tmp_path), device, "float16").forward_offline(features.to(device), frames)
     assert torch.isfinite(half.log_probs).all()

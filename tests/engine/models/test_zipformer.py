@@ -122,7 +122,8 @@ def test_activations_and_norm_by_hand() -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", NAMES)
 @torch.inference_mode()
-def test_a_gpu_batch_equals_icefalls(tmp_path, name: str) -> None:
+def test_a_gpu_batch_equals_icefalls(tmp_path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     device, case = torch.device("cuda"), golden(name)
     folder = write_icefall(tmp_path, name)
     features, lengths = padded(name, 21)
@@ -130,6 +131,6 @@ def test_a_gpu_batch_equals_icefalls(tmp_path, name: str) -> None:
     for row, wanted in enumerate(case.log_probs):
         assert found.lengths[row] == len(wanted)
         ours = found.log_probs[row, : len(wanted)].cpu()
-        torch.testing.assert_close(ours, wanted, atol=2e-3, rtol=0)
+        torch.testing.assert_close(ours, wanted, atol=1e-4, rtol=0)
     half = load_model(str(folder), device, "float16").forward_offline(features.to(device), lengths)
-    assert (half.log_probs[2].cpu() - case.log_probs[2]).abs().mean() < 0.05
+    assert (half.log_probs[2, : len(wanted)].cpu() - wanted).abs().mean() < 0.05

@@ -1,0 +1,68 @@
+"""`--dry-run`: what the list holds and what would fail, without a file being written."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from oasr.audio.probe import probe
+from oasr.errors import AudioError
+from oasr.types import Utterance
+
+
+def test_it_counts_names_and_estimates(oasr, engines, manifest, wav, tmp_path):
+    wav("two.wav", samples=48000, channels=2, rate=48000)
+    (tmp_path / "page.wav").write_text("<html>")
+    (tmp_path / "empty.wav").write_bytes(b"")
+    bad = [
+        {"id": "gone", "audio": "gone.wav"},
+        {"id": "page", "audio": "page.wav"},
+        {"id": "empty", "audio": "empty.wav"},
+        {"id": "late", "audio": "two.wav", "offset": 5},
+        {"id": "odd", "audio": "two.wav", "language": "xx"},
+        {"id": "third", "audio": "two.wav", "channel": 2},
+        {"audio": 7},
+    ]
+    two = json.dumps({"id": "two", "audio": "two.wav"})
+    done = oasr("transcribe", manifest(3, two, *map(json.dumps, bad)), "--dry-run", "-o", tmp_path / "out")
+    assert done.code == 3 and not (tmp_path / "out").exists()
+    lines = done.out.splitlines()
+    assert lines[0] == "rows: 11 (4 can be read, 7 would fail)"
+    assert lines[1] == "audio: 1.3 s (0.00 h), a row 0.1 to 1.0 s, median 0.1 s"
+    assert "formats: WAV (4)" in lines and "rates: 16000 Hz (3), 48000 Hz (1)" in lines
+    assert "channels: 1 (3), 2 (1)" in lines and "would fail: 2 more" in lines
+    assert "gone.wav" in done.out and "past the end" in done.out
+    assert lines[-1].startswith("estimated time: ") and "(4 rows, 1.3 s, in " in lines[-1]
+    assert set(engines[0].heard) == {"raa", "rab", "rac", "two"}
+
+
+def test_a_long_list_is_estimated_from_twenty_rows(oasr, engines, manifest):
+    assert oasr("transcribe", manifest(50), "--dry-run").code == 0
+    assert len(set(engines[0].heard)) == 20 and {"raa", "rbv"} <= set(engines[0].heard)
+
+
+def test_a_list_without_a_usable_row(oasr, engines, manifest):
+    done = oasr("transcribe", manifest(0, '{"id": "gone", "audio": "gone.wav"}'), "--dry-run")
+    assert done.code == 1 and "estimated time: none" in done.out
+
+
+def test_it_refuses_what_the_run_would_refuse(oasr, engines, manifest, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "x").touch()
+    done = oasr("transcribe", manifest(1), "--dry-run", "-o", tmp_path / "out")
+    assert done.code == 2 and "--overwrite" in done.err and engines == []
+
+
+@pytest.mark.parametrize(
+    ("row", "seconds"),
+    [({}, 1.0), ({"offset": 0.25}, 0.75), ({"offset": 0.5, "duration": 9.0}, 0.5), ({"duration": 0.1}, 0.1)],
+)
+def test_a_probe_measures_the_stretch(wav, row, seconds):
+    found = probe(Utterance("a", str(wav("a.wav", samples=16000)), **row))
+    assert (found.container, found.sample_rate, found.channels) == ("WAV", 16000, 1)
+    assert found.duration_s == pytest.approx(seconds)
+
+
+def test_a_probe_runs_no_command():
+    with pytest.raises(AudioError, match="command"):
+        probe(Utterance("a", command="touch /tmp/never |"))
