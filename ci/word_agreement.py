@@ -10,8 +10,8 @@ Write the words of each, with the Python that has it installed, then compare two
 openai-whisper gets the weights and alignment heads of the oasr model, so its Python needs oasr too (no
 download); FOLDER is a CTranslate2 checkpoint. Both run greedily with their own word time-stamps. Words are
 paired where the transcripts of a recording are equal (longest matching runs, case and punctuation left
-out), and the differences of their times are printed. `--check` exits with 1 unless the median difference of starts is
-at most 20 ms and 95 % are within 120 ms.
+out), and the differences of their times are printed. `--check` exits with 1 unless the median difference of
+starts is at most 20 ms and 95 % are within 120 ms.
 """
 
 from __future__ import annotations
