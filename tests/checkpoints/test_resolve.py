@@ -68,7 +68,7 @@ def test_empty_folder(tmp_path) -> None:
 
 
 def test_unknown_formats_list_the_known_ones() -> None:
-    with pytest.raises(OptionsError, match="known: ctranslate2, huggingface, openai"):
+    with pytest.raises(OptionsError, match="known: ctranslate2, huggingface, icefall, openai"):
         FORMATS.get("gguf")
 
 
@@ -134,6 +134,7 @@ def test_a_hub_id_without_a_hub(cache, monkeypatch) -> None:
         ),
         (["model.bin", "vocabulary.json"], ["model.bin"]),
         (["pytorch_model.bin"], ["pytorch_model.bin"]),
+        (["exp/pretrained.pt", "exp/epoch-9.pt"], ["exp/pretrained.pt"]),
     ],
 )
 def test_one_kind_of_weights_is_fetched(present, wanted, cache, tmp_path, monkeypatch) -> None:
@@ -149,9 +150,8 @@ def test_one_kind_of_weights_is_fetched(present, wanted, cache, tmp_path, monkey
     assert hub.download("owner/whisper", "v1") == tmp_path
     assert (asked["repo"], asked["revision"]) == ("owner/whisper", "v1")
     assert asked["patterns"][-len(wanted) :] == wanted and "config.json" in asked["patterns"]
-    assert len([p for p in asked["patterns"] if p.endswith((".bin", ".safetensors", ".index.json"))]) == len(
-        wanted
-    )
+    kinds = (".bin", ".safetensors", ".index.json", ".pt")
+    assert [pattern for pattern in asked["patterns"] if pattern.endswith(kinds)] == wanted
 
 
 def test_what_the_hub_answers_is_passed_on(cache, monkeypatch) -> None:

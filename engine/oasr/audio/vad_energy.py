@@ -9,7 +9,7 @@ The rule, per frame of 20 ms:
    between its syllables; both are taken anew every second;
 3. the threshold lies 35 % of the way from floor to peak, but 6 dB above the floor at least and 12 dB at most:
    steady noise, however loud, never reaches it;
-4. the score is 0.5 at the threshold and falls by 0.15 for each 4 dB, so that a region lasts until the level
+4. the score is ENTER at the threshold and falls to LEAVE within 4 dB, so that a region lasts until the level
    is 4 dB below the threshold.
 
 Music and noise that swells are speech to it. It is made to lose no speech rather than to find all silence.
@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from oasr.audio.vad import ENTER, LEAVE
+
 FRAME_S = 0.02
 FLOOR_DB = -75.0
 _EMPHASIS = np.float32(0.97)
@@ -26,7 +28,7 @@ _STEP, _SIDE = 50, 750
 """Frames that share a threshold, and frames on either side of them that decide it."""
 _NOISE, _PEAK = 10, 95
 _SHARE, _LEAST_DB, _MOST_DB = 0.35, 6.0, 12.0
-_SCORE_PER_DB = 0.15 / 4
+_SCORE_PER_DB = (ENTER - LEAVE) / 4
 
 
 class EnergyScorer:
@@ -78,7 +80,7 @@ class EnergyScorer:
             around = self._levels[max(0, step.start - _SIDE) : step.stop + _SIDE]
             floor, peak = np.percentile(around, (_NOISE, _PEAK))
             threshold = floor + np.clip(_SHARE * (peak - floor), _LEAST_DB, _MOST_DB)
-            found.append(np.clip(0.5 + (self._levels[step] - threshold) * _SCORE_PER_DB, 0, 1))
+            found.append(np.clip(ENTER + (self._levels[step] - threshold) * _SCORE_PER_DB, 0, 1))
             self._scored += len(found[-1])
         surplus = self._scored - _SIDE - self._first
         if surplus > 0:

@@ -10,8 +10,10 @@ from oasr.errors import CheckpointError
 
 _CONNECT_S = 3.0
 _SMALL = (
-    "config.json", "generation_config.json", "preprocessor_config.json", "tokenizer.json",
-    "tokenizer_config.json", "vocab.json", "merges.txt", "added_tokens.json", "vocabulary.*",
+    "config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json",
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json", "merges.txt",
+    "added_tokens.json", "vocabulary.*", "tokens.txt", "data/tokens.txt", "data/lang_*/tokens.txt",
+    "data/lang_*/bpe.model", "exp/icefall.yaml",
 )  # fmt: skip
 _WEIGHTS = (  # the first kind that a repository has is fetched, the others are not
     ("model.bin",),
@@ -19,6 +21,7 @@ _WEIGHTS = (  # the first kind that a repository has is fetched, the others are 
     ("model.safetensors",),
     ("pytorch_model.bin.index.json", "pytorch_model-*.bin"),
     ("pytorch_model.bin",),
+    ("exp/pretrained.pt",),
 )
 
 

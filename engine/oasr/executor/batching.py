@@ -18,11 +18,14 @@ class BatchLimits:
         rows: most rows.
         padded_seconds: most rows × window seconds; None = rows alone decide. One row always fits.
         lookahead_rows: how many requests the buffer holds before it asks for no more.
+        lookahead_seconds: the same in seconds of audio, once there are requests for two batches: windows of
+            a long recording are all of about one length, so that seeing many of them ahead gains nothing.
     """
 
     rows: int
     padded_seconds: float | None = None
     lookahead_rows: int = 128
+    lookahead_seconds: float = 1200.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class LookaheadBuffer:
         self._buckets: dict[int, list[tuple[int, int, int]]] = {}
         self._requests: dict[int, Request] = {}
         self._serial = 0
+        self._held_s = 0.0
         self._allowance = min(limits.lookahead_rows, 2 * limits.rows)
 
     def __len__(self) -> int:
@@ -62,7 +66,9 @@ class LookaheadBuffer:
         The window opens with two batches and doubles with each batch taken, so that a run's first
         results do not wait until a whole window has been read.
         """
-        return len(self._requests) >= self._allowance
+        held = len(self._requests)
+        enough = held >= 2 * self.limits.rows and self._held_s >= self.limits.lookahead_seconds
+        return enough or held >= self._allowance
 
     @property
     def oldest_admitted_at(self) -> float:
@@ -76,6 +82,7 @@ class LookaheadBuffer:
         key = (len(request.samples), request.key, self._serial)
         self._serial += 1
         self._requests[key[2]] = request
+        self._held_s += request.duration_s
         self._fifo.append((window, key))
         insort(self._buckets.setdefault(window, []), key)
 
@@ -95,7 +102,9 @@ class LookaheadBuffer:
         del bucket[start : start + count]
         if not bucket:
             del self._buckets[window]
-        return MicroBatch(tuple(self._requests.pop(key[2]) for key in chosen), window)
+        requests = tuple(self._requests.pop(key[2]) for key in chosen)
+        self._held_s -= sum(request.duration_s for request in requests)
+        return MicroBatch(requests, window)
 
     def _forget_taken(self) -> None:
         """Drop the heads of the queue that left in an earlier batch as somebody's neighbour."""

@@ -59,3 +59,17 @@ def test_the_lookahead_window_opens_with_two_batches_and_doubles_up_to_its_limit
         sizes.append(len(buffer))
         buffer.pop()
     assert sizes == [4, 8, 10, 10]
+
+
+def test_long_windows_fill_the_lookahead_window_by_their_seconds():
+    limits = BatchLimits(2, lookahead_rows=100, lookahead_seconds=6.0)
+    buffer = LookaheadBuffer(limits, lambda r: 3000)
+    sizes, key = [], 0
+    for samples in (1000, 1000, 1000, 3000, 3000, 100):  # 1 s, 3 s and 0.1 s
+        while not buffer.full:
+            buffer.add(request(key, samples))
+            key += 1
+        sizes.append(len(buffer))
+        buffer.pop()
+    # Two batches at first, whatever they last; then six seconds, but never less than two batches.
+    assert sizes == [4, 6, 6, 5, 4, 4]

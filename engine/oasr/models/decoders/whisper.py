@@ -56,7 +56,9 @@ class WhisperDecoder(nn.Module):
 
     def __init__(self, dims: WhisperDims) -> None:
         super().__init__()
-        self.tokens = nn.Embedding(dims.vocab_size, dims.width)
+        # Drawing values that a checkpoint replaces would load torch's compiler: seconds, and 150 MB.
+        tokens = torch.empty(dims.vocab_size, dims.width)
+        self.tokens = nn.Embedding(dims.vocab_size, dims.width, _weight=tokens)
         self.positions = nn.Parameter(torch.empty(dims.decoder_positions, dims.width), requires_grad=False)
         self.layers = nn.ModuleList(WhisperDecoderLayer(dims) for _ in range(dims.decoder_layers))
         self.norm = nn.LayerNorm(dims.width)
