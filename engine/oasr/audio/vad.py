@@ -16,8 +16,8 @@ import numpy as np
 from oasr.registry import Registry
 
 ENTER, LEAVE = 0.3, 0.15
-"""A region begins at the first score and lasts while there is the second. That is lower than detectors suggest
-for themselves: a region too many costs little, a whisper that is left out is lost."""
+"""A region begins at the first score and lasts while there is the second. That is lower than detectors
+suggest for themselves: a region too many costs little, a whisper that is left out is lost."""
 MIN_SPEECH_S = 0.15
 MIN_SILENCE_S = 0.3
 """A shorter pause does not part two regions, as in the NIST Rich Transcription evaluations."""

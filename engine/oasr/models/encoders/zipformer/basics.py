@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 def swoosh_l(x: Tensor) -> Tensor:
     """log(1 + e^(x - 4)) - 0.08 x - 0.035: of the feed-forward modules, "normally off"."""
-    return F.softplus(x - 4.0) - 0.08 * x - 0.035
+    return F.softplus(x - 4.0).sub_(x, alpha=0.08).sub_(0.035)
 
 
 def swoosh_r(x: Tensor) -> Tensor:
     """log(1 + e^(x - 1)) - 0.08 x - 0.313261687, which is 0 at 0: of the convolutions."""
-    return F.softplus(x - 1.0) - 0.08 * x - 0.313261687
+    return F.softplus(x - 1.0).sub_(x, alpha=0.08).sub_(0.313261687)
 
 
 class BiasNorm(nn.Module):
