@@ -1,7 +1,7 @@
 """A gate is worth what it catches: two real mistakes of Whisper front ends must fail it.
 
-Both give transcripts that look fine at a glance. The records here are made in the test, over every fifth
-row of the shipped manifest; the pinned ones over all rows are checked by `ci/test.sh`.
+Both give transcripts that look fine at a glance. The records here are made in the test, over some rows of
+the shipped manifest; the pinned ones over all rows are checked by `ci/test.sh`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from oasr.gate.record import update
 from oasr.gate.runner import judge, run_entry
 from oasr.gate.schema import Entry, Reference, load
 
-STRIDE = 5
+# The rows in which the missing clamp costs a word, in float32 as in int16, and two others. Over all 60 rows it
+# costs 4 words of 959, which is 0.42 points; the HTK filters cost 32.
+ROWS = (0, 9, 12, 13, 20, 40, 46)
 
 
 def htk_filters(n_mels: int, n_fft: int, sample_rate: int) -> torch.Tensor:
@@ -38,8 +40,8 @@ def healthy(repo_root: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     """An entry over some rows of the shipped manifest, recorded with the engine as it is."""
     folder = tmp_path_factory.mktemp("gate")
     shipped = repo_root / "manifests" / "gate.jsonl"
-    rows = [json.loads(line) for line in shipped.read_text("utf-8").splitlines()][::STRIDE]
-    lines = [json.dumps({**row, "audio": str(shipped.parent / row["audio"])}) for row in rows]
+    rows = [json.loads(line) for line in shipped.read_text("utf-8").splitlines()]
+    lines = [json.dumps({**rows[i], "audio": str(shipped.parent / rows[i]["audio"])}) for i in ROWS]
     (folder / "list.jsonl").write_text("\n".join(lines), "utf-8")
     tolerance = load(repo_root / "ci" / "wer-reference.json").tolerance_pct
     entry, roots = unrecorded(dtype="auto", batch=16), Roots(folder)
@@ -59,3 +61,4 @@ def test_a_planted_feature_bug_fails_the_gate(name, bug, healthy, monkeypatch):
     monkeypatch.setattr(whisper_logmel, name, bug)
     found = judge(run_entry(entry, roots), tolerance)
     assert (found.verdict, found.failed) == ("worse", True), found.reason
+    assert found.difference is not None and found.difference > 3 * tolerance
