@@ -20,8 +20,8 @@ from oasr.gate.record import update
 from oasr.gate.runner import judge, run_entry
 from oasr.gate.schema import Entry, Reference, load
 
-# The rows in which the missing clamp costs a word, in float32 as in int16, and two others. Over all 60 rows it
-# costs 4 words of 959, which is 0.42 points; the HTK filters cost 32.
+# The rows in which the missing clamp costs a word, in float32 as in int16, and two others. Over all 60 rows
+# it costs 4 words of 959, which is 0.42 points; the HTK filters cost 32.
 ROWS = (0, 9, 12, 13, 20, 40, 46)
 
 
