@@ -89,7 +89,7 @@ class AudioLoader:
                 settings.ahead_seconds,
                 settings.workers,
                 settings.sample_rate,
-                settings.overtaking,
+                overtaking=settings.overtaking,
             )
         )
         self._source = threading.Lock()

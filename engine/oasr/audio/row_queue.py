@@ -46,6 +46,7 @@ class QueueLimits:
         seconds: audio seconds that may wait; the row that the consumer waits for always passes.
         long_rows: long recordings that may be open at once.
         sample_rate: Hz of windows.
+        long_seconds: audio seconds of one long recording that may wait; its reader is faster than any model.
         overtaking: rows that may go past a long recording that is open; None = any number.
     """
 
@@ -53,6 +54,7 @@ class QueueLimits:
     seconds: float
     long_rows: int
     sample_rate: int
+    long_seconds: float = 120.0
     overtaking: int | None = None
 
     def seconds_of(self, rows: list[LoadedRow]) -> float:
@@ -128,7 +130,9 @@ class RowQueue:
 
         def fits() -> bool:
             if number in self._long:
-                return not self._long[number] or self._fits(seconds)
+                own_s = sum(map(self.limits.seconds_of, self._long[number]))
+                room = own_s + seconds <= self.limits.long_seconds and self._fits(seconds)
+                return not own_s or room
             # The row that all others wait for must not wait for them.
             return number == self.next or len(self._long) < self.limits.long_rows
 

@@ -84,7 +84,7 @@ class RowWindows:
         keys, values: (B,) int64 addresses of float16 (H, frames[b], D).
         frames: (B,) int64 frames of each row's own buffers.
         lengths: (B,) int64 frames that the row may see.
-        owners: what keeps the memory of each row alive.
+        owners: what keeps the memory of each row alive: its own (1, H, frames[b], D) keys and values.
     """
 
     keys: Tensor
@@ -95,26 +95,24 @@ class RowWindows:
 
     @classmethod
     def of(cls, keys: Tensor, values: Tensor, lengths: Tensor) -> RowWindows:
-        """Rows of contiguous float16 (B, H, S, D) `keys` and `values`, and the (B,) frames each may see."""
-        rows, _, frames, _ = keys.shape
-        steps = torch.arange(rows) * keys.stride(0) * keys.element_size()
+        """Rows of contiguous float16 (B, H, S, D) `keys` and `values`, and the (B,) frames each may see.
+
+        Each row gets memory of its own: in a common buffer the last row of a batch would keep all others'.
+        """
+        owners = tuple((k.clone(), v.clone()) for k, v in zip(keys.split(1), values.split(1), strict=True))
         return cls(
-            steps + keys.data_ptr(),
-            steps + values.data_ptr(),
-            torch.full((rows,), frames),
+            torch.tensor([k.data_ptr() for k, _ in owners], dtype=torch.int64),
+            torch.tensor([v.data_ptr() for _, v in owners], dtype=torch.int64),
+            torch.full((len(owners),), keys.shape[2]),
             lengths.to("cpu", torch.int64),
-            ((keys, values),) * rows,
+            owners,
         )
 
     def whole(self) -> tuple[Tensor, Tensor]:
-        """Keys and values (B, H, S, D) of one row, or of rows that are still together as they were made."""
-        keys, values = self.owners[0]
+        """Keys and values (B, H, S, D) of rows whose windows are of one length, copied when it is several."""
         if len(self.owners) == 1:
-            row = (int(self.keys[0]) - keys.data_ptr()) // (keys.stride(0) * keys.element_size())
-            return keys[row : row + 1], values[row : row + 1]
-        if any(owner[0] is not keys for owner in self.owners) or len(keys) != len(self.owners):
-            raise ValueError("these windows come from several batches; they have no common buffer")
-        return keys, values
+            return self.owners[0]
+        return torch.cat([keys for keys, _ in self.owners]), torch.cat([values for _, values in self.owners])
 
     @property
     def size(self) -> int:

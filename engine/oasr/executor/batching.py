@@ -25,7 +25,7 @@ class BatchLimits:
     rows: int
     padded_seconds: float | None = None
     lookahead_rows: int = 128
-    lookahead_seconds: float = 1200.0
+    lookahead_seconds: float = 960.0
 
 
 @dataclass(frozen=True, slots=True)

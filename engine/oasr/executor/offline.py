@@ -21,6 +21,7 @@ from oasr.executor.batching import BatchLimits, LookaheadBuffer, MicroBatch
 from oasr.executor.budget import StepBudget
 from oasr.executor.collate import Collated, Collator
 from oasr.executor.counters import Counters
+from oasr.executor.memory import MemoryRelease
 from oasr.executor.rescue import Outcome, forget_frames, rescue
 from oasr.models.interfaces import AsrModel, EncoderOutput
 from oasr.types import Request
@@ -51,6 +52,7 @@ class OfflineExecutor:
         limits = BatchLimits(config.max_batch_size, config.max_batch_seconds, 8 * config.max_batch_size)
         self._buffer = LookaheadBuffer(limits, strategy.window_samples)
         self._collator = Collator(self.device)
+        self._memory = MemoryRelease()
         self._next: Future[Collated] | None = None
         self._next_batch: MicroBatch | None = None
         self._in_flight: tuple[MicroBatch, PendingDecode] | None = None
@@ -239,6 +241,8 @@ class OfflineExecutor:
         collated.on_current_stream()
         requests = collated.batch.requests
         self.counters.count_batch(collated.batch)
+        if self.device.type == "cpu":
+            self._memory.before_encoding(collated.samples.numel() / self.model.frontend.sample_rate)
         with self.counters.time("features"):
             features, frames = self.model.frontend(collated.samples, collated.lengths)
         conditioning = self.model.encoder_conditioning(requests)
