@@ -63,6 +63,7 @@ void py_pack(Address weight, Index n, Index k, Address packed, Address scales) {
   const PackedWeight to = packed_weight(n, k, packed, scales, 0);
   const auto* from = pointer<const float>(weight, "weight");
   const py::gil_scoped_release release;
+  // Everybody else only reads a packed weight; here it is made.
   pack(from, n, k, const_cast<std::int16_t*>(to.panels), const_cast<float*>(to.scales));
 }
 
@@ -128,6 +129,7 @@ void py_window_project(Address hidden, Index batch, Index t, Index k_dim, Index 
 
 const std::uint16_t* const* addresses(Address address, const char* name, Index rows) {
   const auto* values = pointer<const Address>(address, name, rows == 0);
+  // Only the addresses can be checked; that the memory behind them lives is the caller's part.
   for (Index r = 0; r < rows; ++r) pointer<const std::uint16_t>(values[r], name);
   return reinterpret_cast<const std::uint16_t* const*>(values);
 }
@@ -158,6 +160,7 @@ void py_step_attention(Address q, Address keys, Address values, Address starts, 
   const StepShape shape{rows, heads, capacity, from, bounds(lens, "lens", rows, capacity, rows == 0)};
   if (rows == 0) return;
   const auto* query = pointer<const float>(q, "q");
+  // An empty tensor may have no memory at all.
   const auto* k = pointer<const float>(keys, "keys", capacity == 0);
   const auto* v = pointer<const float>(values, "values", capacity == 0);
   auto* to = pointer<float>(out, "out");

@@ -20,6 +20,7 @@ void check(const Samples& samples, std::int64_t sample_rate, std::int64_t limit)
 
 oasr::Windows plan_windows(const Samples& samples, std::int64_t sample_rate, std::int64_t limit) {
   check(samples, sample_rate, limit);
+  // Asked for before the GIL goes: without it no Python object may be touched.
   const float* data = samples.data();
   const std::int64_t n = samples.shape(0);
   const py::gil_scoped_release release;

@@ -33,6 +33,7 @@ const char* best_instruction_set() {
 // Integers per unit of weight: as many as fit 16 bits and keep kActivationMax * sum |q| inside 32, where rounding may add
 // half to each q (k is twice what is needed). NaN when the row is not finite.
 double resolution(const float* row, Index k) {
+  // Not 0, which a row of zeros would divide by.
   double sum = 1e-30, largest = 1e-30;
   for (Index i = 0; i < k; ++i) {
     const double magnitude = std::fabs(static_cast<double>(row[i]));
@@ -60,6 +61,7 @@ void pack(const float* weight, Index n, Index k, std::int16_t* panels, float* sc
     const float* row = weight + j * k;
     const double factor = resolution(row, k);
     scales[j] = static_cast<float>(1.0 / factor);
+    // The layout of PackedWeight: panel, pair of inputs, column, the pair itself.
     std::int16_t* to = panels + j / kPanelColumns * kPanelColumns * k + j % kPanelColumns * 2;
     for (Index i = 0; i < k; ++i) {
       const double q = std::isfinite(factor) ? static_cast<double>(row[i]) * factor : 0.0;

@@ -48,6 +48,7 @@ OASR_AVX2 float shift_down(std::int16_t* p, Index n, int shift) {
 
 OASR_AVX2 float quantise_row(const float* x, Index k, std::int16_t* q, float limit) {
   const float largest = largest_magnitude(x, k);
+  // NaN, which the integer maximum has kept, fails the comparison as well.
   const bool finite = largest <= std::numeric_limits<float>::max();
   if (!finite || largest < kNothing) {
     std::memset(q, 0, static_cast<std::size_t>(k) * sizeof *q);
@@ -70,6 +71,7 @@ OASR_AVX2 void normalise_row(const float* x, Index k, const LayerNorm& norm, flo
     b = _mm256_add_ps(b, _mm256_loadu_ps(x + i + 8));
   }
   const __m256 mean = _mm256_set1_ps(sum_of(_mm256_add_ps(a, b)) / count);
+  // A second pass over the row: a variance from sums of squares would cancel.
   a = b = _mm256_setzero_ps();
   for (Index i = 0; i < k; i += 16) {
     const __m256 d = _mm256_sub_ps(_mm256_loadu_ps(x + i), mean), e = _mm256_sub_ps(_mm256_loadu_ps(x + i + 8), mean);
@@ -100,6 +102,7 @@ OASR_AVX2 float softmax_row(const float* scores, Index n, std::int16_t* p) {
     const __m256 low = exp2_coarse(_mm256_sub_ps(_mm256_load_ps(scores + j), offset));
     const __m256 high = exp2_coarse(_mm256_sub_ps(_mm256_load_ps(scores + j + 8), offset));
     const __m256i x = _mm256_packs_epi32(_mm256_cvtps_epi32(low), _mm256_cvtps_epi32(high));
+    // What is added up is what was rounded, so that the weights of the values sum to 1.
     total = _mm256_add_epi32(total, _mm256_madd_epi16(x, one));
     _mm256_store_si256(reinterpret_cast<__m256i*>(p + j), x);
   }

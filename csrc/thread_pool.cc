@@ -36,6 +36,7 @@ class Pool {
     start_workers();
     {
       const std::lock_guard<std::mutex> lock(mutex_);
+      // By address: nobody uses it any more when this function returns.
       task_ = &task;
       items_ = items;
       next_ = 0;
@@ -66,6 +67,7 @@ class Pool {
     wake_.notify_all();
     for (auto& worker : workers_) worker.join();
     workers_.clear();
+    // Without the lock: no worker is left.
     stop_ = false;
   }
 
@@ -84,6 +86,7 @@ class Pool {
   }
 
   void work() {
+    // Task and number of items are read without the lock: they were set under it, before the round was announced.
     for (std::ptrdiff_t item; (item = next_.fetch_add(1)) < items_;) {
       try {
         (*task_)(item);

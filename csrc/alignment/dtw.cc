@@ -10,6 +10,7 @@ enum Step : std::uint8_t { kBoth, kToken, kFrame };
 // How the best path reaches each cell, row by row.
 std::vector<Step> best_steps(const float* scores, std::size_t tokens, std::size_t frames) {
   std::vector<Step> steps(tokens * frames);
+  // Sums of two rows are enough to go on; the way back needs a byte of every cell.
   std::vector<double> above(frames), row(frames);
   for (std::size_t i = 0; i < tokens; ++i) {
     for (std::size_t j = 0; j < frames; ++j) {
@@ -42,6 +43,7 @@ std::vector<Span> warp(const float* scores, std::int64_t tokens, std::int64_t fr
   std::vector<Span> spans(rows);
   auto i = rows - 1, j = columns - 1;
   spans[i].end = frames;
+  // Backwards: a step to another token fixes the start of this one, and the end of the one before it.
   while (i > 0 || j > 0) {
     const auto step = steps[i * columns + j];
     if (step != kFrame) {

@@ -3,6 +3,7 @@
 namespace oasr::ctc {
 
 void BestPath::step(int frame, const float* log_probs, Index vocab, bool after_gap) {
+  // Here blank competes like any other token.
   constexpr int kNone = -1;
   const std::vector<Key>& best = finder_.best(log_probs, vocab, kNone, 1);
   score_ += static_cast<double>(best.empty() ? nothing() : score_of(best.front()));

@@ -27,6 +27,7 @@ void PrefixBeam::step(int frame, const float* log_probs, bool after_gap) {
   stay_all(log_probs);
   extend_all();
   keep_best(frame);
+  // Only what was set is taken back: the table is as long as the vocabulary.
   set_ranks(false);
   find_parents();
 }
@@ -36,6 +37,7 @@ void PrefixBeam::start(int frame, const float* log_probs) {
   started_ = true;
   const float blank = log_prob(log_probs[blank_id_]);
   const float top = std::max(blank, tokens_.empty() ? nothing() : score_of(tokens_.front()));
+  // No prefix is possible, and none will be: the beam stays empty, which results() reports.
   if (!(top > nothing())) return;
   offset_ = top;
   const Beam root = empty_prefix(0);

@@ -65,6 +65,7 @@ class Arrival:
 
     def requests(self, windows: Sequence[AudioWindow], sample_rate: int) -> list[Request]:
         """The next windows as requests; times are seconds of the recording, so the row's offset is added."""
+        # Windows are numbered through the whole recording, whatever pieces they come in.
         now, offset, first = time.perf_counter(), self.row.offset, self.windows
         self.windows += len(windows)
         return [
@@ -109,12 +110,14 @@ class Admission:
     def admit(self, loaded: LoadedRow, base: DecodingOptions) -> int:
         """Take in a row, or a piece of one, and return its number; a refused one becomes its result."""
         place = _place(loaded)
+        # Taken out, and put back below only while more pieces are to come.
         arrival = self._arrivals.pop(place, None)
         if arrival is not None and loaded.failure is not None:
             self._end(arrival, Ended(arrival.windows, 0.0, error=_error(loaded.failure)))
         elif arrival is not None and loaded.piece is not None:
             self._take(arrival, loaded.piece)
         else:
+            # None: the row was numbered and has its result already.
             arrival = self._begin(loaded, base)
             if arrival is None:
                 return self._count - 1
@@ -158,6 +161,7 @@ class Admission:
             options = row_options(base, row)
             self._strategy.validate_options(options)
         except (RequestError, OptionsError) as refused:
+            # A row may name a task or language that no model has: that fails the row, not the run.
             self._refused.append((self._next(), row.id, RequestError(str(refused)), now))
             return None
         arrival = self._open(row, options)

@@ -123,6 +123,7 @@ class Engine:
             planning=self._planning,
             overtaking=settings.ahead_rows if in_order else None,
         )
+        # Asked before the generator starts: admission numbers go on counting from one list to the next.
         first, driven = self._admission.count, self._drive(rows, options, settings, partial)
         for _, row, output in _sorted_by_key(driven, first) if in_order else driven:
             yield row, output
@@ -159,13 +160,16 @@ class Engine:
                         exhausted = loaded is None
                         if loaded is not None:
                             open_rows[self._admit(loaded, base)] = _row_of(loaded)
+                            # The rest of a refused recording would be decoded for nothing.
                             if not self._admission.wants(loaded):
                                 loader.drop(loaded.number)
                     # Rows that need no decode go out before a tick, and do not cause one.
                     early = self._early()
                     for key, output in early or self._tick():
+                        # A part of a long recording leaves its row open for the parts that follow.
                         yield key, open_rows.pop(key) if output.finished else open_rows[key], output
             finally:
+                # Also reached when the caller drops the generator half-way: the engine stays usable.
                 self.executor.counters.add("read", loader.waited_s)
                 self.executor.counters.reader_seconds += loader.reading_s
                 self._stopping, self.executor.interactive = False, True
@@ -185,6 +189,7 @@ class Engine:
         row = utterance_of(item, self._admission.count)
         if isinstance(row, RowFailure):
             raise RequestError(row.message)
+        # `step` hands results out by id alone: two open rows of one id could not be told apart.
         if row.id in self._open_ids.values():
             raise OptionsError(f"request id {row.id!r} is being worked on already; give each item its own id")
         chosen = row_options(DecodingOptions.coerce(options), row)

@@ -32,6 +32,7 @@ class Registry(Generic[T]):
         """Decorator that adds its argument under `name`; a second claim on a name is refused."""
 
         def add(entry: T) -> T:
+            # A built-in entry may register itself when its module is imported: that is no second claim.
             known = self._loaded.get(name, self._builtin.get(name, entry))
             if known is not entry and known != _target_of(entry):
                 raise OptionsError(f"{self.kind} {name!r} is already registered by {known!r}")
@@ -57,6 +58,7 @@ class Registry(Generic[T]):
             target = self._targets.get(name)
             if target is None:
                 raise OptionsError(f"unknown {self.kind} {name!r}; known: {', '.join(self.names())}")
+            # The import itself may have registered the entry.
             self._loaded.setdefault(name, self._load(name, target))
         return self._loaded[name]
 
@@ -67,6 +69,7 @@ class Registry(Generic[T]):
 
     def _load(self, name: str, target: str) -> T:
         module, _, attribute = target.partition(":")
+        # An error in a module of ours is a bug and keeps its type and traceback.
         if name in self._builtin:
             return getattr(import_module(module), attribute)
         try:
@@ -80,6 +83,7 @@ class Registry(Generic[T]):
     def _scan(self) -> None:
         if self._scanned:
             return
+        # Not at import: this reads the metadata of every installed package.
         found: dict[str, str] = {}
         for point in entry_points(group=self.group):
             if (

@@ -128,6 +128,7 @@ class DecodingOptions:
         for names, kind, expected in _OPTION_KINDS:
             for name in names:
                 value = getattr(self, name)
+                # To Python, True is an Integral.
                 odd = isinstance(value, bool) and kind is not bool
                 if odd or not (isinstance(value, kind) or (value is None and name in _OPTIONAL_OPTIONS)):
                     raise OptionsError(f"{name}: expected {expected}, got {value!r}")

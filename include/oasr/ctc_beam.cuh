@@ -54,6 +54,7 @@ extern "C" __global__ void __launch_bounds__(kWarps* kLanes, 4)
   __shared__ WalkerMemory walker;
   __shared__ FinderMemory finders[kWarps];
   const long long all = rows * frames;
+  // What needs the largest alignment comes first, so that all three are aligned.
   TreeNode* const nodes = reinterpret_cast<TreeNode*>(work);
   Candidate* const tokens = reinterpret_cast<Candidate*>(nodes + all * OASR_CTC_BEAM);
   float* const blanks = reinterpret_cast<float*>(tokens + all * 2 * OASR_CTC_BEAM);
@@ -76,6 +77,7 @@ extern "C" __global__ void __launch_bounds__(kWarps* kLanes, 4)
   const Warp warp;
   const int mine = static_cast<int>(threadIdx.x) / kLanes;
   if (mine == 0 && blockIdx.x < rows) decode_row(warp, p, walker, static_cast<int>(blockIdx.x), OASR_CTC_BEAM);
+  // A walker that is done helps with what is left of other rows.
   prepare_frames(warp, p, finders[mine], OASR_CTC_BEAM);
 }
 

@@ -34,6 +34,7 @@ class BestPath {
         if (token != kLeftOut) score += static_cast<double>(m_.value[i]);
         before = token;
       }
+      // A barrier alone: the next window overwrites what has just been read.
       warp_.each([](int) {});
     }
     warp_.each([&](int lane) {

@@ -80,6 +80,7 @@ class Finder {
           const float other = memory_.maxima[j];
           rank += other > mine || (other == mine && j < i);
         }
+        // Equal maxima are ranked by place, so exactly one lane writes.
         if (rank == wanted_ - 1) memory_.bound = mine;
       }
     });

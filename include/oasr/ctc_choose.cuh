@@ -81,6 +81,7 @@ class Chooser {
       for (int n = lane; n <= lane + kLanes; n += kLanes) {
         const Key mine = m_.keys[n];
         const int place = rank(m_.keys, beam_, mine) + rank(m_.keys + kLanes, beam_, mine);
+        // Keys are all different, so at most one lane writes.
         if (place == beam_ - 1 && mine != 0) m_.bound = mine;
       }
     });

@@ -1,8 +1,8 @@
 // What the CTC decoders of all devices share: their arithmetic, the order of candidates, the layout of results.
 //
-// The same input gives the same bits on a CPU and on a GPU. Only IEEE additions and multiplications in a fixed order, compiled without contraction (-ffp-contract=off, NVRTC's
-// fmad=false): two hypotheses that are close are then ranked alike on every device. No standard header is
-// needed where NVRTC compiles this.
+// The same input gives the same bits on a CPU and on a GPU: scores come from IEEE additions and multiplications in a fixed
+// order, compiled without contraction (-ffp-contract=off, NVRTC's fmad=false), so that two hypotheses that are close are
+// ranked alike on every device. No standard header is needed where NVRTC compiles this.
 #pragma once
 
 #ifdef __CUDACC__

@@ -51,6 +51,7 @@ class Frames {
       memory_.blank[t % (2 * kLanes)] = blank;
       return blank < p_.skip_from;
     });
+    // A barrier alone: a vote does not order what the lanes have written to shared memory.
     warp_.each([](int) {});
   }
 

@@ -136,6 +136,7 @@ class Walk {
     if (!sorted_) chooser_.list_pairs();  // scores fall along the beam from here on
     sorted_ = true;
     offset_ += static_cast<double>(top);
+    // Two sets of slots: the next beam is made while all lanes still read the present one.
     Slots* const old = now_;
     now_ = next_;
     next_ = old;
@@ -152,6 +153,7 @@ class Walk {
 #pragma unroll 16
     for (int r = 0; r < 2 * beam_; ++r) rank = m_.tokens.id[r] == last ? r : rank;
     m_.rank_of_last[slot] = rank;
+    // Atomically, since several prefixes may have one parent.
     if (parent >= 0 && rank >= 0) W::mark(&m_.merged[parent][rank / 32], 1u << (rank % 32));
   }
 
@@ -201,6 +203,7 @@ class Walk {
     slots.total[slot] = slots.blank[slot] = slots.nonblank[slot] = slots.last_log_prob[slot] = nothing();
     slots.last[slot] = slots.node[slot] = slots.parent[slot] = -1;
     slots.length[slot] = 0;
+    // Two values that differ, or an empty slot would be taken for its own parent.
     slots.hash[slot] = kNoPrefix;
     slots.parent_hash[slot] = kNoParent;
   }

@@ -103,6 +103,7 @@ def _name(report: Report, part: str) -> str:
 def _differences(a: Report, b: Report) -> Iterator[str]:
     """Settings, machine and versions that are not the same; dates and load differ always."""
     keys = ("device", "dtype", "decode_method")
+    # Of the first batch size: a sweep changes nothing else.
     runs = ({key: report["runs"][0][key] for key in keys} for report in (a, b))
     for one, other in (runs, *((a[part], b[part]) for part in ("settings", "environment"))):
         for key in {**one, **other}:

@@ -55,6 +55,7 @@ class CsvLog:
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\r\n")
         try:
+            # In binary: line ends stay as written, and the last byte can be looked at.
             with self._path.open("ab+") as file:
                 size = file.seek(0, io.SEEK_END)
                 if size == 0:
@@ -73,6 +74,7 @@ def values(report: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
     medians = ("first_result_s", "steady_s", "wall_s", "rtfx", "rtfx_steady", "utterances_per_s")
     own = ("device", "dtype", "decode_method", "batch_size", "rows", "failed", "audio_s", "load_s")
     row = {
+        # The first ten columns bear the names of the environment, but torch is one of its packages.
         **{key: where[key] for key in COLUMNS[:10] if key != "torch"},
         "torch": where["packages"].get("torch"),
         "model": report["model"]["name"],

@@ -93,6 +93,7 @@ def gpu_driver() -> str | None:
 
 def _usable_cores() -> int:
     """Cores that this process may run on."""
+    # os.cpu_count() would count cores that are not ours.
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 
@@ -114,6 +115,7 @@ def _version(package: str) -> str | None:
 def _output(*command: str) -> str | None:
     """What a command prints; None when there is no such command or it fails."""
     try:
+        # A driver or a file system that hangs must not hang the benchmark.
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return None

@@ -42,6 +42,7 @@ class PeakMemory:
         import resource
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        # Bytes on macOS, kilobytes elsewhere.
         return peak if sys.platform == "darwin" else peak * 1024
 
     def gpu_bytes(self, device: torch.device) -> int | None:

@@ -27,6 +27,7 @@ def check(path: Path) -> None:
         return
     try:
         with path.open("rb") as file:
+            # Enough for the head, in which a page of ours names its generator.
             start = file.read(1024)
     except OSError as error:
         raise OptionsError(f"--html: {path}: {error.strerror or error}") from error

@@ -77,11 +77,13 @@ class Histogram:
         low, high = min(values), max(values)
         spread = percentile(values, 75) - percentile(values, 25)
         wanted = min(2 * spread / len(values) ** (1 / 3), (high - low) / 8)
+        # A millisecond at least, because equal values have no range.
         width = round_step(max(wanted, (high - low) / 20, 1e-3), up=False)
         first, last = math.floor(low / width), math.floor(high / width) + 1
         edges = tuple(i * width for i in range(first, last + 1))
         bins = [0] * (last - first)
         for value in values:
+            # Clamped: an edge, i * width, may round to the wrong side of its value.
             bins[min(len(bins), max(1, bisect_right(edges, value))) - 1] += 1
         return cls(edges, tuple(bins))
 
@@ -94,6 +96,7 @@ class Histogram:
 def round_step(value: float, up: bool = True) -> float:
     """The nearest of 1, 2, 5 × a power of ten that is at least, or at most, `value` (> 0)."""
     power = 10.0 ** math.floor(math.log10(value))
+    # With some room: rounding must not make a step the next one.
     if up:
         return next(step * power for step in (1, 2, 5, 10) if step * power >= value * (1 - 1e-9))
     return next(step * power for step in (10, 5, 2, 1) if step * power <= value * (1 + 1e-9))

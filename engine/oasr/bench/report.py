@@ -52,6 +52,7 @@ def describe_run(run: Measured) -> dict[str, Any]:
         "load_s": _round(run.load_s),
         "warmup_s": [_round(one.wall_s) for one in run.warmups],
         **{key: _spread([one[key] for one in passes]) for key in REPEATED},
+        # Over the rows of all passes together: one pass has few in its tail.
         "latency_s": _rounded(latency_percentiles([s for one in run.passes for s in one.latencies_s])),
         "shares": shares(counted, sum(one.wall_s for one in run.passes)),
         "device_clock": bool(counted.device_seconds),
@@ -61,6 +62,7 @@ def describe_run(run: Measured) -> dict[str, Any]:
         "peak_rss_scope": run.peak_rss_scope,
         "peak_gpu_bytes": run.peak_gpu_bytes,
         "errors": run.score,
+        # Of the warm-ups too, which decode the same list.
         "same_texts": len({one.texts_sha256 for one in (*run.warmups, *run.passes)}) == 1,
         "texts_sha256": run.passes[0].texts_sha256,
         "passes": passes,
@@ -78,6 +80,7 @@ def _describe_pass(one: Pass, in_flight: int) -> dict[str, Any]:
         "rtfx_steady": _round(one.steady_rtfx(in_flight)),
         "utterances_per_s": _round((one.rows - one.failed) / one.wall_s),
         "latency_s": _rounded(latency_percentiles(one.latencies_s)),
+        # One by one, for the histogram of the page.
         "latencies_s": [_round(value) for value in one.latencies_s],
         "seconds": {name: _round(counters.seconds.get(name, 0.0)) for name in STATIONS},
         "device_seconds": {name: _round(value) for name, value in counters.device_seconds.items()},

@@ -84,6 +84,7 @@ class Pass:
         quarter = self.rows // 4
         if quarter < in_flight:
             return None
+        # From the last arrival of the first quarter, when the middle half begins.
         first, last = quarter - 1, self.rows - quarter - 1
         took = self.arrivals_s[last] - self.arrivals_s[first]
         return (self.audio_after_s[last] - self.audio_after_s[first]) / took if took > 0 else None
@@ -125,6 +126,7 @@ def measure(load: Callable[[], Engine], work: Work, watch: Watch) -> Measured | 
     Raises:
         OasrError: the engine cannot be made, or the run broke.
     """
+    # Before anything is loaded: later the load of the machine would be our own.
     memory, busy = PeakMemory(), environment.load_average()
     start = time.perf_counter()
     engine = load()
@@ -170,6 +172,7 @@ def _passes(
         timed = one_pass(engine, work, watch)
         if watch.stopped:
             break
+        # Only whole passes come here; one that was stopped measured a part of the list.
         passes.append(timed.summed_up())
         first = first or timed
         watch.end(passes[-1])
@@ -218,6 +221,7 @@ def one_pass(engine: Engine, work: Work, watch: Watch) -> Timed:
     """Transcribe the list once. A result's row is made and written, to nowhere, as a run would."""
     timed, counters = Timed(), engine.executor.counters
     extras = RowExtras(nbest=work.options.n_best > 1)
+    # Counters go on for as long as the engine lives.
     before = counters.snapshot()
     # Without a buffer, as a run hands every row to the system at once.
     with Path(os.devnull).open("wb", buffering=0) as nowhere:

@@ -140,6 +140,7 @@ def mebibytes(value: int | None) -> str:
 
 
 def _percentiles(report: Mapping[str, Any]) -> list[str]:
+    # A run whose rows have all failed has no latencies.
     return list(next((run["latency_s"] for run in report["runs"] if run["latency_s"]), {}))
 
 
@@ -157,6 +158,7 @@ def _spread(key: str) -> Cell:
         if spread is None:
             return NONE
         low, middle, high = (figure(spread[part]) for part in ("min", "median", "max"))
+        # One pass has no spread to show.
         return middle + ("" if len(run["passes"]) == 1 else f" ({low}–{high})")
 
     return cell

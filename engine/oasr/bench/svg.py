@@ -34,6 +34,7 @@ def histogram(latencies_s: Sequence[float], marks: Sequence[tuple[str, float]], 
     for start, end, count in bars:
         height = count / top * _PLOT_H
         title = f"{start:g} to {end:g} s: {count} row{'' if count == 1 else 's'}"
+        # A gap of one unit keeps neighbouring bars apart.
         parts.append(_bar((x(start) + 0.5, x(end) - x(start) - 1), height, title))
     for level, (label, value) in enumerate(marks):
         at = x(value)
@@ -122,5 +123,6 @@ def _ticks(low: float, high: float) -> list[float]:
     """Round values within [low, high], at most seven."""
     step = round_step((high - low) / 6)
     first = -(-low // step)
+    # A tick that lies on the edge is kept, rounding or not.
     count = int((high - first * step) / step + 1e-9) + 1
     return [round((first + i) * step, 10) for i in range(count)]

@@ -36,6 +36,7 @@ def known_sha256(path: Path) -> str:
     if isinstance(noted, list) and len(noted) == 3 and noted[:2] == state and isinstance(noted[2], str):
         return noted[2]
     digest = sha256_of(path)
+    # Without a lock: a note that another process overwrites costs a hash later.
     _write_notes({**notes, key: [*state, digest]})
     return digest
 

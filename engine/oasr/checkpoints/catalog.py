@@ -108,6 +108,7 @@ def verify(name: str) -> list[FileCheck]:
     pieces = packages.located_pieces(entry)
     joined = packages.assembled_folder(entry)
     place = packages.in_place(pieces) if pieces is not None else None
+    # Installed in parts that have not been joined yet.
     if place is None and pieces is not None and not joined.is_dir():
         place = packages.folder_of_package(entry)
     folder = place or (joined if entry.pieces and joined.is_dir() else None)

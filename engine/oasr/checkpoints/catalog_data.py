@@ -77,4 +77,5 @@ def _entry(name: str, row: dict[str, Any]) -> CatalogEntry:
     sums = {file: FileSum(**value) for file, value in row.pop("files", {}).items()}
     pieces = tuple(Piece(**piece) for piece in row.pop("pieces", ()))
     hub = HubSource(**row.pop("hub")) if "hub" in row else None
+    # What is left of the row are plain fields.
     return CatalogEntry(name=name, files=sums, pieces=pieces, hub=hub, **row)

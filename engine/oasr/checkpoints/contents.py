@@ -104,6 +104,7 @@ def gather(
 
 
 def _joined(parts: tuple[str | None, ...], read: Callable[[str], Tensor]) -> Callable[[], Tensor]:
+    # Read when it is placed: of a mapped file one tensor at a time is in memory beside the model.
     def load() -> Tensor:
         import torch
 

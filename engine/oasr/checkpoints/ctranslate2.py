@@ -52,6 +52,7 @@ class CTranslate2Format:
         config = read_json(folder / "config.json", required=False)
         tokens = whisper_tokens(tokenizer, dims.vocab_size, {}, config)
         names = [*stored.variables, *stored.aliases]
+        # Read by name where they are needed; they fill no parameter.
         settings = [n for n, v in stored.variables.items() if not v.shape or n.endswith("_scale")]
         return CheckpointContents(
             architecture="whisper", config=WhisperConfig(dims, tokens), tokenizer=tokenizer,
@@ -68,6 +69,7 @@ def _dims(stored: CTranslate2File) -> WhisperDims:
     return WhisperDims(
         n_mels=n_mels, vocab_size=vocab, width=width,
         encoder_layers=_layers(stored, "encoder"),
+        # A file may leave them out; all published sizes have heads of 64.
         encoder_heads=stored.scalar("encoder/num_heads") or width // 64,
         encoder_ffn=_shape(stored, "encoder/layer_0/ffn/linear_0/weight", 2)[0],
         encoder_positions=_shape(stored, "encoder/position_encodings/encodings", 2)[0],

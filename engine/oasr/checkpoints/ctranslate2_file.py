@@ -103,8 +103,10 @@ class CTranslate2File:
     def _raw(self, stored: StoredVariable) -> Tensor:
         import torch
 
+        # A copy: torch wants memory that it may write to.
         data = bytearray(memoryview(self._data)[stored.offset : stored.offset + stored.nbytes])
         dtype: torch.dtype = getattr(torch, stored.dtype)
+        # frombuffer refuses an empty buffer.
         if not data:
             return torch.empty(stored.shape, dtype=dtype)
         return torch.frombuffer(data, dtype=dtype).reshape(stored.shape)
@@ -120,6 +122,7 @@ class _Cursor:
 
     def skip(self, count: int, what: str) -> int:
         """Step over `count` bytes; returns where they begin."""
+        # Sizes come from the file, so each is checked before it is believed.
         start = self.offset
         if count > len(self.data) - start:
             raise CheckpointError(

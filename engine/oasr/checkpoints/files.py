@@ -59,6 +59,7 @@ def load_torch(path: Path) -> Any:
     import torch
 
     try:
+        # Files of before torch 1.6 are no zip archives and cannot be mapped.
         return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     except (OSError, RuntimeError, ValueError, EOFError, KeyError, pickle.UnpicklingError) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]

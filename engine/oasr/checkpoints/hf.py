@@ -32,6 +32,7 @@ MODEL_TYPES: Registry[Converter] = Registry(
 )
 """`model_type` of config.json → what turns a snapshot of it into our names."""
 
+# In order of preference.
 _WEIGHTS = (
     "model.safetensors",
     "model.safetensors.index.json",
@@ -52,6 +53,7 @@ class HuggingFaceFormat:
         try:
             return 30 if isinstance(read_json(folder_of(path) / "config.json").get("model_type"), str) else 0
         except CheckpointError:
+            # Another format may know a folder whose config.json is none.
             return 0
 
     def files(self, path: Path) -> Mapping[str, Path]:
@@ -123,6 +125,7 @@ def _shards(index: Path) -> list[Path]:
         raise CheckpointError(f"{index}: expected a non-empty weight_map")
     names = sorted(set(map(str, weight_map.values())))
     for name in names:
+        # An index comes from anywhere: it must not lead out of its folder.
         if Path(name).name != name:
             raise CheckpointError(f"{index}: shard {name!r} is not a plain file name")
     missing = [name for name in names if not (index.parent / name).is_file()]
@@ -137,6 +140,7 @@ def _safetensors(file: Path) -> dict[str, Callable[[], Tensor]]:
     from safetensors import SafetensorError, safe_open
 
     try:
+        # Stays open: it maps the file, and tensors are read when asked for.
         stored: Any = safe_open(str(file), framework="pt", device="cpu")
         return {name: partial(stored.get_tensor, name) for name in stored.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:

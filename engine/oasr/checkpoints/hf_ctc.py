@@ -66,6 +66,7 @@ def _names(config: HfCtcConfig) -> list[str]:
     """What transformers calls the tensors that such a network stores."""
     import torch
 
+    # Its names are wanted, not its numbers.
     with torch.device("meta"):
         network: Any = build_network(config)
     return list(network.state_dict())

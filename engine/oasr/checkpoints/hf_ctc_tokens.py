@@ -33,6 +33,7 @@ def read_tokenizer(folder: Path, blank_id: int) -> Tokenizer:
     from oasr.tokenizers.huggingface import HuggingFaceTokenizer
 
     of_characters = (folder / "vocab.json").is_file() and not (folder / "tokenizer.json").is_file()
+    # With merges.txt beside it, vocab.json is byte-level BPE.
     if of_characters and not (folder / "merges.txt").is_file():
         return _characters(_Settings(folder), blank_id)
     found = HuggingFaceTokenizer.from_folder(folder)
@@ -64,6 +65,7 @@ def _characters(settings: _Settings, blank_id: int) -> Tokenizer:
         if symbol in control:
             return control[symbol]
         if symbol == delimiter:
+            # Our table writes a space as its word mark.
             return space.replace(" ", WORD_MARK)
         return "" if label in settings.hidden else symbol.lower() if lower else symbol
 
@@ -109,6 +111,7 @@ class _Settings:
                     f"{self.folder / 'tokenizer_config.json'}: added_tokens_decoder: expected label → object "
                     f"with content, found {key!r}: {entry!r}"
                 )
+            # A special symbol hides the label only where it is the one that stands there.
             if symbols.setdefault(int(key), entry["content"]) == entry["content"] and entry.get("special"):
                 self.hidden.add(int(key))
         return symbols

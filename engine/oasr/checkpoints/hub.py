@@ -43,7 +43,9 @@ def cached(repo: str, revision: str | None = None) -> Path | None:
     try:
         folder = Path(snapshot_download(repo, revision=revision, local_files_only=True))
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError, ValueError):
+        # Not there, or a cache that cannot be read: the same to whoever asks.
         return None
+    # A download that was broken off leaves a snapshot without weights.
     complete = any((folder / kind[0]).is_file() for kind in _WEIGHTS)
     return folder if complete else None
 
@@ -71,6 +73,7 @@ def _require_hub(where: str) -> None:
     target = urlsplit(constants.ENDPOINT)
     host = target.hostname or "huggingface.co"
     reason = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else None
+    # Behind a proxy a direct connection would say nothing.
     if reason is None and not _proxied(target.scheme):
         try:
             port = target.port or (443 if target.scheme == "https" else 80)

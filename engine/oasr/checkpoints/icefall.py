@@ -34,6 +34,7 @@ class IcefallFormat:
     def specificity(self, path: Path) -> int:
         """20 where weights under icefall's names and symbols are found, else 0."""
         weights = _weights_of(path)
+        # With train.yaml beside them they are WeNet's.
         if weights is None or (folder_of(weights) / "train.yaml").is_file():
             return 0
         return 20 if symbol_folders(_root_of(weights)) else 0

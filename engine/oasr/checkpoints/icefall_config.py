@@ -63,6 +63,7 @@ def read_shapes(stored: Mapping[str, Any], where: str, stated: Mapping[str, Any]
         raise CheckpointError(f"{where}: holds no encoder.encoders.0; is this icefall's second Zipformer?")
     stacks = tuple(_stack(shapes, number, place) for number, place in enumerate(places))
     first = f"{stack_prefix(stored, 0)}layers.0."
+    # Activations, and what only shapes gradients, have the numbers between.
     channels = tuple(shapes(f"encoder_embed.conv.{n}.weight", 4)[0] for n in (0, 4, 7))
     config = ZipformerConfig(
         stacks=stacks,
@@ -87,8 +88,10 @@ def _stack(shapes: Shapes, number: int, position: int) -> StackConfig:
     layer = f"{prefix}layers.0."
     width = shapes(f"{layer}norm.bias", 1)[0]
     name = f"{layer}self_attn_weights.linear_pos.weight"
+    # Its rows are heads · pos_head_dim, and only the product is stored.
     heads = shapes.ratio(name, shapes(name, 2)[0], position)
     name = f"{layer}self_attn_weights.in_proj.weight"
+    # A head's rows: query, key (both of one width) and its view of positions.
     per_head = shapes.ratio(name, shapes(name, 2)[0], heads)
     value = f"{layer}self_attn1.in_proj.weight"
     conv = "depthwise_conv.chunkwise_conv" if f"{layer}{_CHUNKS}" in shapes.stored else "depthwise_conv"

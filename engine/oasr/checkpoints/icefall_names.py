@@ -43,6 +43,7 @@ def stack_prefix(stored: Mapping[str, Any], number: int) -> str:
 
 
 def _subsampling() -> dict[str, Parts]:
+    # The numbers between belong to activations, and to what only shapes gradients.
     convs = [both(f"convs.{n}", f"conv.{stored}") for n, stored in enumerate((0, 4, 7))]
     rules: dict[str, Parts] = (
         convs[0] | convs[1] | convs[2] | both("block.depthwise", "convnext.depthwise_conv")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Integer weights are made from float32 ones, once those are in place.
 _STORED_AS = {
     "float32": "float32",
     "bfloat16": "bfloat16",
@@ -71,6 +72,7 @@ def load_model(spec: str, device: torch.device, dtype: str) -> AsrModel:
     checkpoint = resolve(spec)
     contents = FORMATS.get(checkpoint.format)().read(checkpoint)
     architecture = ARCHITECTURES.get(contents.architecture)
+    # Without memory and without drawing numbers that `fill` would replace.
     with torch.device("meta"):
         model: AsrModel = architecture(contents.config, contents.tokenizer)  # type: ignore[call-arg]
     report = fill(model, contents, device, getattr(torch, _STORED_AS[dtype]))
@@ -102,6 +104,7 @@ def fill(
     owners = _owners(model)
     absent = [name for name in owners if name not in contents.tensors]
     if absent:
+        # By the names of the file where they are known: those a user can look for.
         lacking = [*contents.missing] or absent
         more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
         raise CheckpointError(
@@ -122,6 +125,7 @@ def _owners(model: nn.Module) -> dict[str, list[tuple[nn.Module, str]]]:
     first: dict[int, str] = {id(p): name for name, p in model.named_parameters()}
     owners: dict[str, list[tuple[nn.Module, str]]] = {name: [] for name in first.values()}
     for prefix, module in model.named_modules():
+        # Duplicates too: each place of a tied weight gets the new parameter, or the tie would break.
         for attribute, parameter in module.named_parameters(recurse=False, remove_duplicate=False):
             owners[first[id(parameter)]].append((module, attribute))
         for attribute, _ in module.named_buffers(recurse=False):

@@ -62,6 +62,7 @@ def _weights_of(path: Path) -> Path | None:
 
 def _dims(dims: dict[str, Any], state: Mapping[str, Any], path: Path) -> WhisperDims:
     def inner(side: str, default: int) -> int:
+        # `dims` leaves it out; released models have four times the width.
         weight = state.get(f"{side}.blocks.0.mlp.0.weight")
         return default if weight is None else int(weight.shape[0])
 

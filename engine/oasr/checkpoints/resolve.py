@@ -29,6 +29,7 @@ def resolve(spec: str) -> ResolvedCheckpoint:
     if path.exists():
         return _at(path, spec)
     match = _HUB_ID.fullmatch(spec)
+    # `./name` and `../name` would pass for hub ids, and are paths that do not exist.
     if match is None or spec.startswith("."):
         known = ", ".join(entry.name for entry in catalog.entries())
         raise CheckpointError(

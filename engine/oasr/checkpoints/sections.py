@@ -41,6 +41,7 @@ class Section:
         self._read: set[str] = set()
 
     def __contains__(self, key: str) -> bool:
+        # Being asked for does not count as being read.
         return self._values.get(key) is not None
 
     def states(self, key: str) -> bool:

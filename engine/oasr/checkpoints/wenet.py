@@ -58,6 +58,7 @@ class WenetFormat:
         conv = config.encoder.conv
         if conv is not None and not conv.layer_norm:
             state.fold_norms(conv.norm_eps)
+        # A bitransformer stores two decoders, a transformer one without a prefix.
         left = "decoder.left_decoder." if "decoder.left_decoder.embed.0.weight" in stored else "decoder."
         recipe = model_recipe(config.encoder, config.decoder, left)
         return CheckpointContents(

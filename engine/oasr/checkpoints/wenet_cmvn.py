@@ -40,5 +40,6 @@ def _matrix(text: str) -> tuple[list[float], list[float], float]:
     if parts[:1] != ["["] or parts[-1:] != ["]"] or len(parts) % 2 or len(parts) < 6:
         raise ValueError("no matrix of two rows in brackets")
     values = [float(x) for x in parts[1:-1]]
+    # The second row ends with a 0 below the count.
     row = len(values) // 2
     return values[: row - 1], values[row : 2 * row - 1], values[row - 1]

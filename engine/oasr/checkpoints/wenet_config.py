@@ -55,12 +55,14 @@ def read_config(train: Mapping[str, Any], vocab_size: int, where: str) -> WenetC
     Raises:
         CheckpointError: a network that is not implemented here, or a malformed value.
     """
+    # Never finished: most keys of this level are about the training.
     top = Section(train, where)
     top.expect(model="asr_model", ctc="ctc")
     kind = top.text("encoder", "conformer")
     if kind not in KINDS:
         raise CheckpointError(f"{where}: encoder {kind!r}: only {' and '.join(KINDS)} are implemented")
     fbank = _fbank(top.section("dataset_conf"))
+    # Filled by the sections below: what was built without a bias.
     absent: list[tuple[str, str]] = []
     encoder = _encoder(top.section("encoder_conf"), kind, fbank.n_mels, absent)
     model = top.section("model_conf")
@@ -126,6 +128,7 @@ def _conv(conf: Section, absent: list[tuple[str, str]]) -> ConvConfig | None:
     if not conf.flag("conv_bias", True):
         parts = ("pointwise_conv1", "depthwise_conv", "pointwise_conv2")
         absent += [("encoder.encoders.", f"conv_module.{part}") for part in parts]
+    # Asked last: the keys above have to count as read either way.
     used = conf.flag("use_cnn_module", True)
     return ConvConfig(kernel, causal, norm == "layer_norm", eps) if used else None
 
@@ -133,6 +136,7 @@ def _conv(conf: Section, absent: list[tuple[str, str]]) -> ConvConfig | None:
 def _decoder(
     top: Section, width: int, ids: tuple[int, int, int], absent: list[tuple[str, str]]
 ) -> DecoderConfig | None:
+    # `decoder: null` means none. WeNet's default is a bitransformer, taken where decoder_conf is there.
     if "decoder" not in top and (top.states("decoder") or "decoder_conf" not in top):
         return None
     kind = top.text("decoder", "bitransformer")

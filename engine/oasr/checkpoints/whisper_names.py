@@ -20,6 +20,7 @@ def _fused(ours: str, stored: Iterable[str], without_bias: str) -> dict[str, Par
     names = tuple(stored)
     return {
         f"{ours}.weight": tuple(f"{s}.weight" for s in names),
+        # None reads as zeros: a bias of the keys would move all scores of a query alike, so Whisper has none.
         f"{ours}.bias": tuple(None if s == without_bias else f"{s}.bias" for s in names),
     }
 

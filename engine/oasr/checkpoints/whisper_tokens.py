@@ -130,9 +130,11 @@ class _Facts:
 
     def suppress_lists(self, eos: int) -> tuple[Iterable[int] | None, Iterable[int] | None]:
         """Ids never chosen, and never chosen first: as stored, else as the released decoder has them."""
+        # A configuration that names no list means an empty one.
         if self.generation or self.config:
             begin = self.said("begin_suppress_tokens", "suppress_ids_begin")
             return self.said("suppress_tokens", "suppress_ids"), begin
+        # Not a blank first, and not nothing at all.
         return self._released_suppress_ids(), [*self.tokenizer.encode(" "), eos]
 
     def _released_suppress_ids(self) -> set[int]:
@@ -142,6 +144,7 @@ class _Facts:
         first token, for notes share a prefix of bytes that little else has.
         """
         encode = self.tokenizer.encode
+        # A hyphen or an apostrophe may stand within a word, not begin one.
         barred = {ids[0] for text in (" -", " '") if (ids := encode(text))}
         for symbol in [*_SYMBOLS, *_RUNS.split(), *_NOTES]:
             for ids in (encode(symbol), encode(" " + symbol)):

@@ -41,6 +41,7 @@ class AedOptions(ArOptions):
         doc="Encoder window of a clip: the model's own 30 s, or its own length plus a pad, "
         "with doubtful rows decoded again in full.",
     )
+    # These defaults come from a sweep of pads and thresholds (docs/performance.md).
     window_pad_s: float = option(6.0, doc="Silence added to a clip under window=auto, in seconds.")
     window_round_s: float = option(2.0, doc="Windows under window=auto are rounded up to a multiple of this.")
     retry_compression_ratio: float = option(
@@ -134,6 +135,7 @@ class AedDecodeStrategy(IncrementalArStrategy):
         options, count = self.options, len(best.tokens)
         text = self.model.tokenizer.decode(best.tokens).encode()
         ratio = len(text) / len(zlib.compress(text)) if text else 0.0
+        # One more than the tokens: the end token counts in the score.
         return (
             best.finish_reason == "length"
             or ratio > options.retry_compression_ratio
@@ -190,6 +192,7 @@ class AedDecodeStrategy(IncrementalArStrategy):
             return
         start = torch.full((len(unknown), 1), model.sot_id, dtype=torch.int64, device=self.device)
         logits, _ = model.decoder.prefill(start, encoder_out.rows(torch.tensor(unknown)), 1)
+        # By id, as `_ids` sorts its columns too.
         codes, ids = zip(*sorted(model.language_ids.items(), key=lambda item: item[1]), strict=True)
         best = logits[:, self._ids(ids)].softmax(dim=-1).max(dim=-1)
         for i, p, k in zip(unknown, best.values.tolist(), best.indices.tolist(), strict=True):

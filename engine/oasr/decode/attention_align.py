@@ -149,6 +149,7 @@ def median7(x: Tensor, frames: Tensor) -> Tensor:
     half, size = _MEDIAN_WIDTH // 2, x.shape[-1]
     last = (frames.to(x.device) - 1)[:, None]
     at = torch.arange(-half, size + half, device=x.device).abs().expand(len(x), -1)
+    # Clamped: rows of one or two frames have too little to mirror.
     at = torch.where(at > last, 2 * last - at, at).clamp_min_(0)
     at = at.view(len(x), *[1] * (x.dim() - 2), -1).expand(*x.shape[:-1], -1)
     mirrored = x.gather(-1, at)

@@ -76,6 +76,7 @@ class CtcGpuDecodeStrategy(DecodeStrategy):
         """Queue the search and the copy of its results."""
         if encoder_out.log_probs is None:
             raise DecodeError(f"the {self.model.architecture} encoder gave no log-probabilities to decode")
+        # One number for the batch, whose results are a rectangle; `_nbest` cuts out what each row asked for.
         wanted = max([self.options.nbest, *(request.options.n_best for request in requests)])
         packed = decode(encoder_out.log_probs, encoder_out.lengths, self.search(wanted))
 
@@ -91,6 +92,7 @@ class CtcGpuDecodeStrategy(DecodeStrategy):
     def _nbest(self, found: Sequence[CtcHypothesis], request: Request) -> NBest:
         require_probable(found[0])
         count = max(self.options.nbest, request.options.n_best)
+        # Only the best gets word times.
         best, *others = found[:count]
         return (self._hypothesis(best, request), *(self._hypothesis(one) for one in others))
 

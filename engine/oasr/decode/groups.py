@@ -83,6 +83,7 @@ class Group:
         live = self.live
         dead = len(self.rows) - len(live)
         self.wasted += dead
+        # Without live rows nothing is copied: the owner drops the group, cache and all.
         if not dead or (live and self.wasted < 2 * len(live)):
             return
         if live:

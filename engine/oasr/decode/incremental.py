@@ -126,6 +126,7 @@ class IncrementalArStrategy(DecodeStrategy):
             group = self._groups[0]
             logits = self.model.decoder.step(group.last, group.state)
             self._choose(group, logits)
+            # To the back of the queue: groups that cannot merge take turns.
             self._groups = self._groups[1:] + ([group] if group.rows else [])
         if self._time_is_due or not self._groups:
             self._time_words()
@@ -135,6 +136,7 @@ class IncrementalArStrategy(DecodeStrategy):
     def _choose(self, group: Group, logits: Tensor) -> None:
         """Choose one token a row from `logits`, retire the rows that end, drop dead weight."""
         group.last, log_probs = select_next_tokens(self.filter_logits(logits, group.rows), group.rows)
+        # Here a step waits for the device: which rows end is known on the host only.
         tokens, scores = group.last.tolist(), log_probs.tolist()
         for i in group.live:
             row = group.rows[i]

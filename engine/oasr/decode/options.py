@@ -120,12 +120,14 @@ def _convert(arm: Any, value: Any) -> tuple[bool, Any]:
         text = str(value).lower() if isinstance(value, (str, bool, int)) else ""
         return (text in _TRUE or text in _FALSE), text in _TRUE
     if arm in (int, float):
+        # True is an int to Python, and no number to a user.
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             return False, None
         try:
             number = arm(value)
         except (ValueError, OverflowError):
             return False, None
+        # 2.5 is no integer, and NaN, which differs from itself, is no number.
         exact = isinstance(value, str) or number == value
         return (exact and number == number), number
     if arm is str:

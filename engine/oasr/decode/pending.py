@@ -19,12 +19,14 @@ class Readback:
         self._host: list[Tensor] = []
         for tensor in tensors:
             if tensor.is_cuda:
+                # Only a copy into pinned memory runs while the host goes on.
                 buffer = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
                 buffer.copy_(tensor, non_blocking=True)
                 self._host.append(buffer)
             else:
                 self._host.append(tensor)
         if any(tensor.is_cuda for tensor in tensors):
+            # An event, not the stream: work that is queued later is not waited for.
             self._event = torch.cuda.Event()
             self._event.record()
 

@@ -120,6 +120,7 @@ class CtcAedRescoringStrategy(CtcGpuDecodeStrategy):
         self, found: Sequence[tuple[CtcHypothesis, ...]], hidden: Tensor, lengths: Tensor
     ) -> list[NDArray[np.float64]]:
         """The fused score of every hypothesis of every row."""
+        # A decoder also reads the start of the sentence.
         longest = 1 + max((len(h.tokens) for row in found for h in row), default=0)
         at_once = max(1, _TOKENS_AT_ONCE // (self.options.rescored * longest))
         fused: list[NDArray[np.float64]] = []
@@ -164,7 +165,9 @@ class CtcAedRescoringStrategy(CtcGpuDecodeStrategy):
         """The best hypotheses with their fused scores; equal ones stay in the order of the first pass."""
         require_probable(found[0])
         last = np.array([self.options.demote_empty_hyps and not one.tokens for one in found])
+        # The last key of lexsort counts first.
         order = np.lexsort((np.arange(len(found)), -scores, last))[: request.options.n_best]
+        # Only the winner gets word times.
         timed = (request, *[None] * len(found))
         return tuple(
             replace(self._hypothesis(found[i], who), score=float(scores[i]))

@@ -28,6 +28,7 @@ def select_next_tokens(logits: Tensor, rows: Sequence[Row]) -> tuple[Tensor, Ten
     """
     chosen = logits.argmax(dim=-1)
     for i, row in enumerate(rows):
+        # Finished rows are carried along until their group is compacted.
         if row.request.options.temperature > 0 and row.finish_reason is None:
             chosen[i] = _draw(logits[i], row)
     picked = logits.gather(1, chosen[:, None]).squeeze(1)
@@ -49,6 +50,7 @@ def _draw(logits: Tensor, row: Row) -> int:
     """One sample of softmax(filtered logits / T), drawn on the host in double precision."""
     options, request = row.request.options, row.request
     key = f"{options.seed}/{request.id}/{request.window}/{len(row.tokens)}".encode()
+    # A checksum, because hash() of a string differs from process to process.
     generator = torch.Generator().manual_seed(zlib.crc32(key))
     scaled = keep_top(logits.double().cpu() / options.temperature, options)
     return int(torch.multinomial(scaled.softmax(dim=-1), 1, generator=generator))
@@ -61,6 +63,7 @@ def keep_top(logits: Tensor, options: DecodingOptions) -> Tensor:
     """
     if options.top_k:
         kth = logits.topk(min(options.top_k, logits.numel())).values[-1]
+        # Tokens that tie with the k-th all stay.
         logits = logits.masked_fill(logits < kth, -torch.inf)
     if options.top_p < 1:
         ordered, index = logits.sort(descending=True, stable=True)

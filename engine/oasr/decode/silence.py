@@ -34,6 +34,7 @@ def loud_frames(samples: NDArray[np.float32], per_frame: int, frames: int) -> ND
     padded = np.zeros(frames * per_frame)
     padded[: len(samples)] = samples[: len(padded)]
     power = np.square(padded.reshape(frames, per_frame)).mean(1)
+    # Cut by hand: mode "same" would give three values for a single frame.
     smooth = np.convolve(power, np.full(_SMOOTH_FRAMES, 1 / _SMOOTH_FRAMES))[1 : frames + 1]
     level = 10 * np.log10(smooth + 10 ** (_NO_SOUND_DB / 10))
     floor, speech = np.percentile(level, (_FLOOR_PERCENTILE, _SPEECH_PERCENTILE))
@@ -52,6 +53,7 @@ def stop_at_pauses(spans: Spans, loud: NDArray[np.bool_]) -> Spans:
     """
     first, end = spans[:, 0], spans[:, 1]
     index = np.arange(len(loud))
+    # Running extremes: the next loud frame at or behind each frame, and the last one at or before it.
     next_loud = np.minimum.accumulate(np.where(loud, index, len(loud))[::-1])[::-1][first]
     last_loud = np.maximum.accumulate(np.where(loud, index, -1))[end - 1]
     silent = next_loud >= end
@@ -74,6 +76,7 @@ def rest_marks(spans: Spans, pieces: Sequence[str]) -> Spans:
     out = spans.copy()
     marks = [_is_mark(piece) for piece in pieces]
     opens = [mark and _opens(pieces, i) for i, mark in enumerate(marks)]
+    # In reading order, so that a run of marks rests at the last word before it.
     for i in range(1, len(pieces)):
         if marks[i] and not opens[i]:
             out[i] = out[i - 1, 1] - 1, out[i - 1, 1]

@@ -26,6 +26,7 @@ class GlobalCmvn:
 
         A variance below 1e-20 counts as 1e-20, as in WeNet, so that a constant bin stays finite.
         """
+        # In double: a small variance is the difference of two large numbers.
         mean = torch.tensor(sums, dtype=torch.float64) / count
         variance = torch.tensor(squares, dtype=torch.float64) / count - mean.square()
         return cls(mean, variance.clamp_min(_LEAST_VARIANCE).rsqrt())

@@ -46,6 +46,7 @@ class FbankConfig:
     @property
     def frame_samples(self) -> int:
         """Samples of one frame."""
+        # Truncated, not rounded, as in Kaldi.
         return int(self.sample_rate * self.frame_length_ms * 0.001)
 
     @property
@@ -100,6 +101,7 @@ class KaldiFbank:
             if longest:
                 out[rows, :longest] = self._normalised(self._pieces(samples[rows], clips[rows], longest))
         counts = torch.tensor(frames, dtype=torch.int64)
+        # Row by row nothing was written beyond a row's frames.
         if at_once > 1 and min(frames, default=0) < out.shape[1]:
             index = torch.arange(out.shape[1], device=out.device)
             out.masked_fill_((index >= counts.to(out.device)[:, None])[..., None], 0.0)

@@ -96,6 +96,7 @@ class NemoLogMel:
 def _standardised(features: Tensor, valid: Tensor) -> Tensor:
     """(B, T, F), zero where (B, T, 1) is not `valid` → each bin with mean 0 and deviation 1 over the clip."""
     count = valid.sum(1, keepdim=True)
+    # Padding is zero and adds nothing; n - 1 below, as in NeMo.
     mean = features.sum(1, keepdim=True) / count.clamp_min(1)
     centred = (features - mean).masked_fill(~valid, 0.0)
     variance = centred.square().sum(1, keepdim=True) / (count - 1).clamp_min(1)

@@ -35,6 +35,7 @@ class StackedFbank:
         for row, n in enumerate(frames.tolist()):
             if n:
                 features[row, :n] = _standardised(features[row, :n])
+                # Frames of a last stack that is not full; it is not counted below.
                 features[row, n - n % self.stack : n] = 0.0
         stacks = features.shape[1] // self.stack
         features = features[:, : stacks * self.stack].reshape(len(features), stacks, -1)

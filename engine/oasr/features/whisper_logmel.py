@@ -78,6 +78,7 @@ class WhisperLogMel:
         """(B, N) → (B, heard, 201) power spectrum of centred frames, both ends mirrored."""
         half = _N_FFT // 2
         span = heard * _HOP + half
+        # Cut behind the last frame wanted, which does not reach what is mirrored there.
         if span + half <= samples.shape[1]:
             samples = samples[:, : span + half]
         mirrored = torch.nn.functional.pad(samples[:, None], (half, half), mode="reflect")[:, 0]

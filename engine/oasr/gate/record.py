@@ -30,6 +30,7 @@ def update(
         verdict = outcome.verdict
         if outcome.measured is not None:
             changed = _counts(outcome.measured)
+            # The rate is left out: it follows from the counts.
             same = all(getattr(outcome.entry, name) == value for name, value in changed.items())
             verdict = "unchanged" if same else "recorded"
             if not same:

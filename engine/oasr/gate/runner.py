@@ -96,12 +96,14 @@ def measure(entry: Entry, assets: Assets) -> Measured:
         decode_options=entry.decode_options,
         max_batch_size=entry.batch,
     )
+    # The entry's rules for every row, whatever language it has: a record is one figure.
     rules = Rules(entry.normalizer, entry.metric)
     with Engine(config) as engine:
         rows = list(engine.stream(inputs))
         # Asked while the engine is open: it knows the device and the type that `auto` became.
         environment = describe(engine)
     scores = [rules.score(*_texts(row, output)) for row, output in rows]
+    # From the first one on: scores do not add up with 0.
     score = sum(scores[1:], scores[0])
     if score.rate is None:
         raise ManifestError(f"{assets.manifest}: every reference is empty under {entry.normalizer}: no rate")

@@ -114,6 +114,7 @@ def load(path: Path) -> Reference:
         raise OptionsError(f"{path}: expected JSON in UTF-8: {error}") from error
     if not isinstance(found, dict) or not isinstance(found.get("entries"), list):
         raise OptionsError(f"{path}: expected an object with tolerance_pct and a list of entries")
+    # One by one, so that a message can name the entry by its key.
     entries = tuple(_entry(value, f"{path}: entry {i}") for i, value in enumerate(found["entries"], 1))
     reference = _converted({**found, "entries": entries}, Reference, str(path))
     keys = [entry.key for entry in entries]

@@ -89,6 +89,7 @@ def decode(log_probs: Tensor, lengths: Tensor, search: CtcSearch) -> Tensor:
         ValueError: names the argument that does not fit.
     """
     _check(log_probs, lengths, search)
+    # What no row reaches would cost memory in the tree and places in the results.
     log_probs = log_probs[:, : int(lengths.max()) if len(lengths) else 0]
     if log_probs.stride(2) != 1:
         log_probs = log_probs.contiguous()
@@ -118,6 +119,7 @@ def unpack(packed: Tensor) -> list[tuple[CtcHypothesis, ...]]:
     """The hypotheses of each row, best first, at least one, from what `decode` gave, copied to the host."""
     values = packed.numpy()
     places = (values.shape[2] - _HEADER) // 3
+    # Copied, because a row may be an odd number of integers and its double unaligned.
     scores = values[:, :, 2:_HEADER].copy().view(np.float64)[:, :, 0]
     rows = []
     for row, row_scores in zip(values, scores, strict=True):
@@ -153,6 +155,7 @@ def _check(log_probs: Tensor, lengths: Tensor, search: CtcSearch) -> None:
         raise ValueError(f"lengths: expected 0 to {frames}, got {lengths.tolist()}")
     for name, value, most in (
         ("blank_id", search.blank_id + 1, vocab),
+        # Candidates are numbered slot · vocab + token, in 32 bits.
         ("beam_size", search.beam_size, (2**32 - 1) // max(vocab, 1)),
         ("nbest", search.nbest, search.beam_size),
     ):
@@ -185,11 +188,13 @@ def _on_gpu(log_probs: Tensor, lengths: Tensor, search: CtcSearch) -> Tensor:
     device, beam = log_probs.device, search.beam_size
     # Of each frame a node of 8 bytes a prefix, three numbers a candidate, and the blank's.
     work = torch.empty(rows * frames * (8 * beam + 3 * 8 * beam + 4), dtype=torch.uint8, device=device)
+    # The counter that hands out frames, then one flag a frame: 0 is "not prepared yet".
     flags = torch.zeros(rows * frames + 1, dtype=torch.int32, device=device)
     out = torch.empty(rows, search.nbest, _HEADER + 3 * frames, dtype=torch.int32, device=device)
     # From pinned memory, or the copy could wait for what is queued already.
     frames_of = lengths.to(torch.int32).pin_memory().to(device, non_blocking=True)
     processors = torch.cuda.get_device_properties(device).multi_processor_count
+    # One block a row walks; further ones only prepare frames, as many as the GPU holds at once.
     blocks = max(rows, min(_BLOCKS_A_PROCESSOR * processors, rows + -(-rows * frames // _WARPS)))
     sizes = (rows, frames, vocab, search.blank_id, np.float32(search.skip_from), search.nbest)
     arguments = (log_probs, *log_probs.stride()[:2], frames_of, *sizes, flags, work, out)

@@ -72,6 +72,7 @@ class PackedLinear:
         if gelu and add_to is not None:
             raise ValueError("gelu, add_to: expected one of them, got both")
         if self._k != self.k:
+            # Normalised here: the kernel's norm would count the padding.
             x = nn.functional.pad(x if norm is None else norm(x), (0, self._k - self.k))
             norm = None
         rows = x.reshape(-1, self._k).contiguous()
@@ -132,6 +133,7 @@ def pack_conv1d(conv: nn.Conv1d) -> PackedLinear:
     """The weight of a convolution of kernel size 3 for `conv1d_gelu`."""
     if conv.kernel_size != (3,) or conv.groups != 1 or conv.dilation != (1,):
         raise ValueError(f"conv: expected kernel size 3, one group, no dilation, got {conv}")
+    # (n, C, 3) → (n, 3·C): three frames one after the other, as they lie in memory.
     return PackedLinear(conv.weight.permute(0, 2, 1).reshape(conv.out_channels, -1), conv.bias)
 
 
@@ -257,6 +259,7 @@ def _padded(tensor: Tensor, by: tuple[int, ...]) -> Tensor:
 def _native():  # type: ignore[no-untyped-def]  # a submodule of the extension has no importable type
     """The kernels, set to as many threads as torch uses."""
     native = extension().fixed16
+    # Asked at every call, for it may have been changed since.
     threads = torch.get_num_threads()
     if native.threads() != threads:
         native.set_threads(threads)

@@ -50,6 +50,7 @@ def available() -> bool:
     try:
         return find_spec("cuda.core") is not None and _compiler_version() != ""
     except (ImportError, RuntimeError):
+        # The bindings may be there while the library that they open is not: a RuntimeError.
         return False
 
 
@@ -91,8 +92,10 @@ def compiled(code: DeviceCode, arch: str) -> bytes:
     source = _source(code.header)
     identity = repr((source, code, arch, _compiler_version(), sorted(_OPTIONS.items())))
     digest = hashlib.sha256(identity.encode()).hexdigest()
+    # Every header is part of the name: a changed one cannot meet old machine code.
     path = cache_dir() / "kernels" / f"{code.entry}-{arch}-{digest[:32]}.cubin"
     with contextlib.suppress(OSError):
+        # Absent or unreadable: it is compiled.
         return path.read_bytes()
     machine_code = _compile(code, source, arch)
     _keep(path, machine_code)
@@ -118,6 +121,7 @@ def _keep(path: Path, machine_code: bytes) -> None:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".kernel-")
         with os.fdopen(handle, "wb") as stream:
             stream.write(machine_code)
+        # Of two processes that compile the same the later one wins, with the same code.
         Path(name).replace(path)
 
 
@@ -162,6 +166,7 @@ def _include_folder() -> Path:
 
 def _source(header: str) -> str:
     """The header with the headers that it includes in their places, each once."""
+    # One text: the digest covers all headers, and NVRTC needs no search path.
     folder, seen = _include_folder(), set()
 
     def expand(name: str) -> str:
@@ -173,6 +178,7 @@ def _source(header: str) -> str:
         return "\n".join(
             line if not (found := _INCLUDE.match(line)) else "" if found[1] in seen else expand(found[1])
             for line in lines
+            # `seen` does its work; in a main file it means nothing.
             if line != "#pragma once"
         )
 

@@ -83,6 +83,7 @@ class HfCtcModel(AsrModel):
         a CPU nothing, and no frame is computed to be thrown away.
         """
         counts = self.frames_out(lengths)
+        # A clip that is too short for one frame is one that the convolutions refuse.
         heard = torch.nonzero(counts > 0)[:, 0]
         at_once = max(len(heard), 1) if self.masks_padding and features.device.type != "cpu" else 1
         out = features.new_zeros((len(counts), max(counts.tolist(), default=0), self.vocab_size))
@@ -96,6 +97,7 @@ class HfCtcModel(AsrModel):
     def log_probs(self, features: Tensor, lengths: Tensor) -> Tensor:
         """As `forward_offline`, all rows as one padded batch; each must be long enough for a frame."""
         parameter = next(self.network.parameters())
+        # (B, N, 1) → (B, N): networks that read the waveform know no feature axis.
         x = features.squeeze(-1) if self.network.main_input_name == "input_values" else features
         mask = valid_frames(lengths, features.shape[1], features.device)
         mask = None if mask is None else mask.long()
@@ -119,6 +121,7 @@ def build_network(config: HfCtcConfig) -> Any:
     config_class, network_class = CLASSES[config.model_type]
     # Masking of features is for training; its vector would be a parameter that many snapshots lack.
     values = {**config.values, "mask_time_prob": 0.0, "mask_feature_prob": 0.0}
+    # A snapshot may ask for an attention package that is not installed here.
     for key in ("_attn_implementation", "attn_implementation"):
         values.pop(key, None)
     try:
@@ -128,6 +131,7 @@ def build_network(config: HfCtcConfig) -> Any:
     for parent in list(network.modules()):
         for name, child in parent.named_children():
             if name in _COMPUTED:
+                # Models are built on the meta device, and no checkpoint stores these tables.
                 with torch.device("cpu"):
                     setattr(parent, name, type(child)(parent.config))
         if isinstance(parent, nn.modules.batchnorm._BatchNorm):

@@ -79,6 +79,7 @@ def require_capability(model: AsrModel, capability: str) -> None:
 
 def _has(model: object, path: str) -> bool:
     for name in path.split("."):
+        # None counts as absent: a checkpoint without a decoder has `decoder = None`.
         if getattr(model, name, None) is None:
             return False
         model = getattr(model, name)

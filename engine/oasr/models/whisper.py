@@ -38,8 +38,10 @@ class WhisperModel(AsrModel):
         self.decoder = WhisperDecoder(dims)
         self.tokenizer = tokenizer
         self.max_positions = dims.decoder_positions
+        # Two feature frames an encoder position: the second convolution has stride 2.
         self.max_window_s = dims.encoder_positions * 2 * self.frame_shift_ms / 1000
         self.frontend: WhisperLogMel = WhisperLogMel(dims.n_mels, self.max_window_s)
+        # Of the positions a previous text gets half, less one, as in the released decoder.
         self.prompt = WhisperPrompt(tokens, tokenizer, self.max_positions // 2 - 1)
         self.eos_id = tokens.eos_id
         self.sot_id = tokens.sot_id
@@ -72,6 +74,7 @@ class WhisperModel(AsrModel):
     def use_fixed16(self) -> None:
         """Run encoder and decoder on 16-bit fixed-point kernels from now on."""
         if not self.offers_fixed16:
+            # Raises, naming the architecture.
             super().use_fixed16()
         if isinstance(self.encoder, WhisperEncoder):
             self.encoder = Fixed16WhisperEncoder(self.encoder)

@@ -71,6 +71,7 @@ class WhisperPrompt:
         code = None if language is None else self.validate_language(language)
         if task is not None:
             self.validate_task(task)
+        # English-only prompts have no slots: what was given is checked, and changes nothing.
         if self.tokens.is_multilingual:
             for chosen, ids, what in (
                 (code, self.tokens.language_ids, "language"),
@@ -90,6 +91,7 @@ class WhisperPrompt:
             return ()
         if self.tokens.sot_prev_id is None:
             raise RequestError("prompt: this checkpoint's vocabulary has no <|startofprev|> token")
+        # With a space before it the first word gets the tokens that it has within a text.
         ids = self.tokenizer.encode(" " + prompt.strip())
         return (self.tokens.sot_prev_id, *ids[-self.max_previous :])
 

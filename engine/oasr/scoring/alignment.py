@@ -33,6 +33,7 @@ def align(reference: Sequence[str], hypothesis: Sequence[str]) -> list[Aligned]:
     for chunk in found.alignments[0]:
         expected = reference[chunk.ref_start_idx : chunk.ref_end_idx]
         heard = hypothesis[chunk.hyp_start_idx : chunk.hyp_end_idx]
+        # An insertion or a deletion has units on one side only.
         pairs = zip_longest(expected, heard, fillvalue="")
         steps += [Aligned(chunk.type, *pair) for pair in pairs]
     return steps

@@ -47,6 +47,7 @@ def match(
         ManifestError: an id is missing or too many, a row has no reference, or two systems carry
             different references for one id; the ids are listed.
     """
+    # A dict for its order: messages list ids as the files do.
     failed = {row.id: None for file in hypotheses for row in file.rows.values() if row.text is None}
     left_out = failed if leave_out_failed else {}
     base = references or hypotheses[0]

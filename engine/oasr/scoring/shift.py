@@ -52,6 +52,7 @@ def find_shift(rows: Sequence[ScoredRow]) -> Shift | None:
     if len(bad) < _RUN:
         return None
     found = [_explained(rows, bad, offset) for offset in _OFFSETS]
+    # Of two that explain as much, the first of _OFFSETS, which is the smaller shift.
     best = max(range(len(_OFFSETS)), key=lambda k: len(found[k]))
     explained = found[best]
     if len(explained) < _SHARE * len(bad) or _longest_run(explained) < _RUN:

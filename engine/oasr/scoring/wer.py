@@ -56,6 +56,7 @@ class Score:
             return NotImplemented
         if self.metric != other.metric:
             raise ValueError(f"a {self.metric} and a {other.metric} cannot be added: their units differ")
+        # What is added may be a sum already.
         names = {*self.normalizer.split("+"), *other.normalizer.split("+")}
         return Score(
             self.substitutions + other.substitutions,
@@ -184,6 +185,7 @@ class Scorer:
         pooled: dict[str, Score] = {}
         for (metric, _), score in self.by_language().items():
             pooled[metric] = pooled[metric] + score if metric in pooled else score
+        # "wer" before "cer".
         return dict(sorted(pooled.items(), reverse=True))
 
     def lines(self) -> list[str]:

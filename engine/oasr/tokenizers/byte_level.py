@@ -52,10 +52,12 @@ class ByteTable:
         """Text that `ids` complete after the bytes pending in `state`."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         text = decoder.decode(state.pending + self.raw(ids))
+        # The decoder keeps the bytes of a character that is not complete.
         return text, IncrementalText(pending=decoder.getstate()[0])
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """One string an id, joining to `text(ids)`; one pass."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        # Final with the last id only: there a character that was cut becomes U+FFFD, as in `text`.
         last = len(ids) - 1
         return [decoder.decode(self.raw((token,)), index == last) for index, token in enumerate(ids)]

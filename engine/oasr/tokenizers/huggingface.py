@@ -102,6 +102,7 @@ class HuggingFaceTokenizer(Tokenizer):
 
 
 def _is_byte_level(backend: Backend) -> bool:
+    # A decoder of the library has no attribute for its kind; its JSON names it.
     decoder = json.loads(backend.decoder.__getstate__()) if backend.decoder is not None else {}
     return any(part.get("type") == "ByteLevel" for part in (decoder, *decoder.get("decoders", ())))
 
@@ -119,6 +120,7 @@ def _from_vocab_and_merges(folder: Path) -> Backend:
     backend = Backend(model)
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
+    # In the order of their numbers: the library numbers what is added by itself.
     ordered = sorted(extra, key=lambda token: extra[token])
     control = [t for t in ("<|endoftext|>", *ordered) if t.startswith("<|") and t.endswith("|>")]
     backend.add_special_tokens(

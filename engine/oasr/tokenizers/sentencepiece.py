@@ -43,6 +43,7 @@ class SentencePieceTokenizer(Tokenizer):
         for index in range(size):
             piece = str(self._processor.id_to_piece(index))
             if self._processor.is_byte(index):
+                # Written as <0xE4>.
                 entries[index] = bytes([int(piece[3:-1], 16)])
             elif self._is_control(index):
                 self._special[piece] = index

@@ -113,6 +113,7 @@ class SymbolTableTokenizer(Tokenizer):
             found = self._ids.get(marked[at : at + size], self._unknown)
             if found is not None:
                 ids.append(found)
+            # A character that no symbol covers is stepped over by itself.
             at += max(size, 1)
         return ids
 

@@ -68,6 +68,7 @@ class DecoderLayer(nn.Module):
 
     def _cross(self, x: Tensor, memory: Memory) -> Tensor:
         window = self.cross.project_window(memory.hidden, memory.lengths)
+        # (B, n·L, width): all hypotheses of an utterance side by side.
         queries = x.reshape(len(memory.hidden), -1, x.shape[-1])
         return self.cross(queries, window, memory.mask).view_as(x)
 
@@ -136,6 +137,7 @@ class BiTransformerDecoder(nn.Module):
         rows, size = hypotheses.flatten(0, 1), lengths.flatten()[:, None]
         index = torch.arange(rows.shape[1], device=rows.device)
         if reverse and rows.shape[1]:
+            # Each is turned round within its own length; what the clamp repeats lies behind it.
             rows = rows.gather(1, (size - 1 - index).clamp_min(0))
         inside = index < size
         strange = (inside & ((rows < 0) | (rows >= self.config.vocab_size))).any(1)
@@ -144,6 +146,8 @@ class BiTransformerDecoder(nn.Module):
         states = decoder(torch.cat([edge.fill_(self.config.sos_id), rows], dim=1), memory)
         targets = torch.cat([rows, torch.full_like(edge, self.config.eos_id)], dim=1)
         log_probs = decoder.target_log_probs(states.flatten(0, 1), targets.flatten()).view_as(targets)
+        # Column i predicts label i; the one behind the last label predicts the end, which padding was set to.
         scored = torch.cat([inside.new_ones(len(rows), 1), inside], dim=1)
+        # In double: the sum over a long hypothesis must still tell it from its neighbours.
         total = log_probs.double().masked_fill(~scored, 0.0).sum(1)
         return total.masked_fill(strange, -torch.inf).view_as(lengths)

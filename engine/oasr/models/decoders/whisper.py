@@ -110,7 +110,9 @@ class WhisperDecoder(nn.Module):
             keys.append(_buffer(k, capacity))
             values.append(_buffer(v, capacity))
             x = layer.finish(x, pair, window_mask)
+        # Packed windows know how much of them a row sees.
         dense = window_mask is not None and isinstance(window[0], DenseWindow)
+        # Padding on the left is cached as well: `lens` counts it, and `starts` hides it.
         state = DecoderState(
             keys, values, window,
             lens=torch.full((batch,), width, dtype=torch.int64, device=tokens.device),
@@ -128,6 +130,7 @@ class WhisperDecoder(nn.Module):
         """
         state.reserve(state.width + 1)
         positions = state.positions().clamp_max(self.max_positions - 1)
+        # (B, 1, width): the layers take sequences, here of one token.
         x = (self.tokens(tokens) + self.positions[positions])[:, None]
         mask, window_mask = state.step_mask(), state.cross_mask()
         for index, (layer, pair) in enumerate(zip(self._stack, state.cross, strict=True)):
@@ -202,6 +205,7 @@ class WhisperDecoder(nn.Module):
             if number in wanted:
                 query = layer.cross_norm(x)
                 weights.append(layer.cross_attn.weights(query, window, window_mask, wanted[number]))
+            # Nobody looks at what the last wanted layer would pass on.
             if number < last:
                 x = layer.finish(x, window, window_mask)
         return torch.cat(weights, dim=1)

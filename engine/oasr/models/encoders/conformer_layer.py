@@ -59,6 +59,7 @@ class ConformerLayer(nn.Module):
             x = self._residual(x, self.macaron_norm, self.macaron, self.ffn_scale)
         x = self._residual(x, self.attn_norm, lambda y: self.attn(y, frames))
         if self.conv is not None and self.conv_norm is not None:
+            # A local name, since type checkers forget in a lambda that the attribute is not None.
             conv = self.conv
             x = self._residual(x, self.conv_norm, lambda y: conv(y, frames.keep))
         x = self._residual(x, self.ffn_norm, self.ffn, self.ffn_scale)

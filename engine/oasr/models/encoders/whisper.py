@@ -56,9 +56,11 @@ class WhisperEncoder(nn.Module):
             raise ValueError(
                 f"window of {frames} frames: expected an even number up to {2 * self.positions.shape[0]}"
             )
+        # (B, n_mels, T) for the convolutions, which give (B, T/2, width).
         x = features.to(self.conv1.weight.dtype).transpose(1, 2)
         keep = valid_frames(lengths, frames, x.device)
         x = F.gelu(self.conv1(_blank(x, keep)))
+        # Blanked again: the first convolution has left its bias beyond the ends of rows.
         x = F.gelu(self.conv2(_blank(x, keep))).transpose(1, 2)
         x = x + self.positions[: frames // 2]
         lengths = (lengths + 1) // 2

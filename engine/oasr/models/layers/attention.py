@@ -35,6 +35,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, causal: 
 
 def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
     """The softmax that `attend` applies to the values: (B, H, L, S) float32."""
+    # Written out, because scaled_dot_product_attention does not give its weights.
     scores = (q.float() @ k.float().transpose(-1, -2)) * q.shape[-1] ** -0.5
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf)
@@ -74,6 +75,7 @@ class SelfAttention(nn.Module):
 
     def over_cache(self, q: Tensor, state: DecoderState, layer: int, mask: Tensor | None) -> Tensor:
         """One new token's queries (B, H, 1, D) over what `state` caches for `layer`: (B, 1, width)."""
+        # This step's key is written already; `advance` counts it behind the last layer.
         end = state.width + 1
         return self.out(attend(q, state.keys[layer][:, :, :end], state.values[layer][:, :, :end], mask))
 
@@ -96,6 +98,7 @@ class CrossAttention(nn.Module):
     def project_window(self, hidden: Tensor, lengths: Tensor) -> Window:
         """Keys and values of (B, S, width) encoder output, made once a row; `lengths` (B,): valid frames."""
         k, v = split_heads(self.kv(hidden), self.heads, 2)
+        # Copied out of the fused product once: every decoder step reads all of it.
         return DenseWindow(k.contiguous(), v.contiguous())
 
     def project_queries(self, x: Tensor) -> Tensor:

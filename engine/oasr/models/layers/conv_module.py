@@ -36,6 +36,7 @@ class ConvModule(nn.Module):
         before the first pointwise map: its bias shows.
         """
         x = F.glu(self.expand(x), dim=-1)
+        # A causal convolution never looks behind the end of a row: nothing has to be masked.
         if self.causal:
             first = self._before(x).expand(len(x), self.context, -1)
             x = torch.cat([first, x], dim=1).transpose(1, 2)

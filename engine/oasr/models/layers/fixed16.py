@@ -78,10 +78,12 @@ class Fixed16SelfAttention(nn.Module):
 
     def over_prompt(self, qkv: Triple, starts: Tensor | None, mask: Tensor | None) -> Tensor:
         """Causal attention of whole prompts (B, H, P, D) → (B, P, width); see SelfAttention."""
+        # The kernel knows left padding and causality; any other mask goes the general way.
         if starts is None and mask is not None:
             return self.out(attend(*qkv, mask))
         q, k, v = qkv[0], qkv[1].contiguous(), qkv[2].contiguous()
         rows, _, columns, _ = k.shape
+        # Token by token through the kernel of a step, whose bits do not depend on the batch.
         each = [
             fixed16.step_attention(q[:, :, i].flatten(1), k, v, torch.full((rows,), i + 1), starts)
             for i in range(columns)
@@ -90,6 +92,7 @@ class Fixed16SelfAttention(nn.Module):
 
     def over_cache(self, q: Tensor, state: DecoderState, layer: int, mask: Tensor | None) -> Tensor:
         """One token's queries (B, H, 1, D) over the cache of `layer`: (B, 1, width)."""
+        # (B, H, 1, D) → (B, 1, H·D), as the kernel takes them.
         queries = q.flatten(1)[:, None]
         keys, values = state.keys[layer], state.values[layer]
         return self.out(fixed16.step_attention(queries, keys, values, state.lens + 1, state.starts))
@@ -129,6 +132,7 @@ def pack_decoder(decoder: nn.Module) -> None:
         SelfAttention: Fixed16SelfAttention,
         FeedForward: Fixed16FeedForward,
     }
+    # Whole blocks first, which pack the linears inside them; then those that stand alone, like the head.
     for module in list(decoder.modules()):
         for name, child in list(module.named_children()):
             if type(child) in counterparts:

@@ -25,6 +25,7 @@ class Int8Linear(nn.Module):
         super().__init__()
         weight = source.weight.detach()
         largest = weight.float().abs().amax(1)
+        # A row of zeros has no largest value to divide by.
         scale = torch.where(largest > 0, largest / 127, torch.ones_like(largest))
         self.register_buffer("weight", (weight.float() / scale[:, None]).round().to(torch.int8))
         self.register_buffer("scale", scale.to(weight.dtype))
@@ -43,6 +44,7 @@ def use_int8(model: nn.Module) -> int:
     """
     owners: dict[int, int] = {}
     for module in model.modules():
+        # `parameters()` would give a shared one only once.
         for parameter in module._parameters.values():
             owners[id(parameter)] = owners.get(id(parameter), 0) + 1
     return replace_linears(model, lambda layer: Int8Linear(layer) if owners[id(layer.weight)] == 1 else None)

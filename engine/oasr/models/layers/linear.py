@@ -36,6 +36,7 @@ class Linear(nn.Module):
 def replace_linears(model: nn.Module, make: Callable[[Linear], nn.Module | None]) -> int:
     """Swap every `Linear` under `model` for what `make` returns (None keeps it); returns how many."""
     swapped = 0
+    # A list, since the tree changes while it is walked.
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
             new = make(child) if type(child) is Linear else None

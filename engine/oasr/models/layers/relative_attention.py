@@ -37,6 +37,7 @@ class KeyPositionAttention(nn.Module):
     def forward(self, x: Tensor, frames: Frames) -> Tensor:
         """(B, T, width) → (B, T, width)."""
         q, k, v = split_heads(self.qkv(x), self.heads, 3)
+        # (B, H, T, 1): a number for each key, whatever the query.
         content = k @ self.content_bias[:, :, None]
         if frames.positions is None:
             return self.out(attend(q, k, v, self._bias(content, frames)))
@@ -53,6 +54,7 @@ class KeyPositionAttention(nn.Module):
         return self._visible(keys.transpose(-1, -2), frames)
 
     def _visible(self, scores: Tensor, frames: Frames) -> Tensor:
+        # `attend` scales the products of queries and keys, and adds a bias as it is.
         bias = scores * self.scale
         return bias if frames.mask is None else bias.masked_fill(~frames.mask, -torch.inf)
 
@@ -74,6 +76,7 @@ class ClippedDistanceAttention(nn.Module):
         index = torch.arange(x.shape[1], device=x.device)
         distance = (index[None, :] - index[:, None]).clamp(-_FARTHEST_LEFT, _FARTHEST_RIGHT) + _FARTHEST_LEFT
         scores = q @ self.distance.transpose(0, 1)
+        # (B, H, T, 73) scores of distances → (B, H, T, T) of keys.
         bias = scores.gather(-1, distance.expand(*scores.shape[:2], -1, -1)) * q.shape[-1] ** -0.5
         if frames.mask is not None:
             bias = bias.masked_fill(~frames.mask, -torch.inf)
@@ -96,6 +99,7 @@ def shift_scores(scores: Tensor, lengths: Tensor) -> Tensor:
     size = lengths.clamp_min(1)[:, None, None]
     place = size + index[:, None] * size + index
     row, column = place.div(size + 1, rounding_mode="floor"), place % (size + 1)
+    # Column 0 is the zero in front; where the clamp put it, it is masked below.
     source = (row * width + column - 1).clamp(0, width * width - 1)
     picked = scores.flatten(2).gather(-1, source.flatten(1)[:, None].expand(-1, heads, -1))
     zero = (column == 0).view(batch, 1, width, width)

@@ -57,6 +57,7 @@ class ConvSubsampling(nn.Module):
         x = features[:, None].to(next(self.convs.parameters()).dtype)
         for conv in self.convs:
             x = F.relu(conv(x))
+        # (B, width, T', F') → (B, T', width · F').
         return self.out(x.transpose(1, 2).flatten(2))
 
 

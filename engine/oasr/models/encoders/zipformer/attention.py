@@ -33,6 +33,7 @@ class AttentionWeights(nn.Module):
         sizes = [self.heads * size for size in (self.key, self.key, self.place)]
         q, k, p = (split_heads(part, self.heads, 1)[0] for part in self.project(x).split(sizes, -1))
         distances = split_heads(self.position(frames.positions)[None], self.heads, 1)[0]
+        # (B, H, T, 2T - 1), contiguous because the view below is made from its strides.
         by_distance = (p @ distances.transpose(-1, -2)).contiguous()
         # Row i reads the columns of the distances -i … T-1-i: one to the left of what row i-1 reads.
         batch, heads, row, column = by_distance.stride()

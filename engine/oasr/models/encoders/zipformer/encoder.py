@@ -41,6 +41,7 @@ class ZipformerEncoder(nn.Module):
             (B, T', width) hidden states and (B,) their valid lengths, on the host; a row of under 9 frames
             has none.
         """
+        # Too short for the convolutions, which torch then refuses to run.
         if features.shape[1] < 9:
             hidden = features.new_zeros((len(features), 0, self.config.width), dtype=self.halve.bias.dtype)
             return hidden, torch.zeros_like(lengths)

@@ -29,6 +29,7 @@ class Downsample(nn.Module):
         else:
             last = (lengths.to(x.device) - 1).clamp_min(0)[:, None]
             x = x.gather(1, torch.minimum(index, last)[..., None].expand(-1, -1, x.shape[2]))
+        # Stored as logits: the shares of a group add up to 1.
         share = self.bias.float().softmax(0).to(x.dtype)
         out = (x.unflatten(1, (groups, self.factor)) * share[:, None]).sum(2)
         return out, (lengths + self.factor - 1).div(self.factor, rounding_mode="floor")
@@ -51,6 +52,7 @@ class ZipformerStack(nn.Module):
             return self._layers(x, lengths, positions)
         fewer, counts = self.downsample(x, lengths)
         inner = self._layers(fewer, counts, positions)
+        # The last group may have been filled up beyond the end.
         inner = inner.repeat_interleave(self.downsample.factor, dim=1)[:, : x.shape[1]]
         return self.bypass(x, inner)
 

@@ -45,6 +45,7 @@ class ZipformerSubsampling(nn.Module):
 
     def lengths_out(self, lengths: Tensor) -> Tensor:
         """(B,) frames that come out."""
+        # Of T frames the convolutions leave T - 2, then (T - 3) // 2, then two fewer.
         return (lengths - 7).div(2, rounding_mode="floor").clamp_min(0)
 
     def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -63,4 +64,5 @@ class ZipformerSubsampling(nn.Module):
 
 def bands_out(n_mels: int) -> int:
     """Bands that the convolutions leave of `n_mels`."""
+    # The first convolution pads the bands and keeps them all, the two others have stride 2.
     return ((n_mels - 1) // 2 - 1) // 2
