@@ -253,7 +253,7 @@ def step_attention(
 
 def _padded(tensor: Tensor, by: tuple[int, ...]) -> Tensor:
     """A float32 copy on the CPU with zeros at the ends."""
-    return nn.functional.pad(tensor.detach().to("cpu", torch.float32), by).clone().contiguous()
+    return nn.functional.pad(tensor.detach().to("cpu", torch.float32), by).contiguous()
 
 
 def _native():  # type: ignore[no-untyped-def]  # a submodule of the extension has no importable type
