@@ -63,6 +63,7 @@ def main() -> NoReturn:
     # torch's OpenMP workers spin after each operation, on cores that the int16 kernels and the
     # readers could use; the variable is read when torch is first imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    console.open_closed_streams()
     try:
         app(prog_name="oasr")
     except BaseException as error:

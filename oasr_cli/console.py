@@ -52,9 +52,19 @@ def stderr() -> Console:
     return Console(stderr=True, highlight=False, emoji=False, soft_wrap=not sys.stderr.isatty())
 
 
+def open_closed_streams() -> None:
+    """Let a process that was started without standard streams (`2>&-`, some daemons) run all the same."""
+    # Else a file of ours would get the number of one, and whatever a library prints would go into it.
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - lives as we do
+
+
 def stdout_is_terminal() -> bool:
     """True when a person reads the results as they come."""
-    return sys.stdout.isatty()
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def note(text: str, style: str | None = None) -> None:
@@ -87,6 +97,8 @@ def result_bytes(line: bytes) -> None:
         BrokenPipeError: nobody reads any more.
         OutputError: it cannot be written for another reason, such as a full disk.
     """
+    if sys.stdout is None:
+        raise OutputError("stdout is closed: results have nowhere to go; redirect it or give --output-dir")
     try:
         sys.stdout.flush()
         sys.stdout.buffer.write(line)

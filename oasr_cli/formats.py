@@ -15,6 +15,7 @@ from oasr_cli.settings import Job, RunOptions
 
 if TYPE_CHECKING:
     from oasr.engine import Engine
+    from oasr.launch.fleet import Fleet
     from oasr.manifest import InputList
     from oasr.output.writers import Writer
 
@@ -78,7 +79,7 @@ def check_names(writers: Mapping[str, Writer], inputs: InputList) -> None:
         raise OptionsError(f"--format: {error}") from error
 
 
-def with_word_times(job: Job, writers: Mapping[str, Writer], engine: Engine) -> Job:
+def with_word_times(job: Job, writers: Mapping[str, Writer], engine: Engine | Fleet) -> Job:
     """The job with word times asked for where a format wants them, the flags do not say, and they exist.
 
     Raises:

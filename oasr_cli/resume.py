@@ -16,6 +16,7 @@ from oasr_cli.settings import Job
 
 if TYPE_CHECKING:
     from oasr.engine import Engine
+    from oasr.launch.fleet import Fleet
     from oasr.manifest import InputList
 
 
@@ -43,8 +44,9 @@ def go_on(job: Job, inputs: InputList) -> Job:
     return replace(job, run=replace(job.run, formats=tuple(dict.fromkeys(formats))))
 
 
-def about(job: Job, inputs: InputList, engine: Engine) -> dict[str, Any]:
+def about(job: Job, inputs: InputList, engine: Engine | Fleet) -> dict[str, Any]:
     """The record of a run that is about to begin."""
+    from oasr.launch.facts import model_facts
     from oasr.output.run_record import SCHEMA, now, versions
 
     return {
@@ -54,7 +56,7 @@ def about(job: Job, inputs: InputList, engine: Engine) -> dict[str, Any]:
         "updated": now(),
         "command": shlex.join(["oasr", *sys.argv[1:]]),
         "list": list_facts(job, inputs),
-        "model": _model_facts(engine),
+        "model": model_facts(engine),
         "settings": _asked(job) | _resolved(job, engine) | {"--format": list(job.run.formats)},
         "config": asdict(engine.config) | {"device": str(engine.device), "audio_root": job.run.audio_root},
         "versions": versions(),
@@ -130,25 +132,12 @@ def _asked(job: Job) -> dict[str, Any]:
     }
 
 
-def _resolved(job: Job, engine: Engine) -> dict[str, Any]:
+def _resolved(job: Job, engine: Engine | Fleet) -> dict[str, Any]:
     """What only the loaded model settles."""
     return {
         "--decode-method": engine.strategy.name,
         "--dtype": str(engine.dtype),
         "--word-timestamps": job.options.word_timestamps,
-    }
-
-
-def _model_facts(engine: Engine) -> dict[str, Any]:
-    from oasr.checkpoints.cache import weights_sha256
-
-    checkpoint: Any = getattr(engine.model, "checkpoint", None)
-    weights = None if checkpoint is None else checkpoint.files.get("weights")
-    return {
-        "name": str(engine.config.model),
-        "architecture": engine.model.architecture,
-        "format": None if checkpoint is None else checkpoint.format,
-        "sha256": None if weights is None else weights_sha256(weights),
     }
 
 

@@ -15,6 +15,7 @@ from oasr.types import RequestOutput
 
 from oasr_cli import console, formats, progress, resume, sinks
 from oasr_cli.console import ExitCode
+from oasr_cli.launching import load_fleet
 from oasr_cli.settings import Job, flag_names
 from oasr_cli.signals import StopSwitch
 from oasr_cli.sink import Row, Sink
@@ -23,6 +24,7 @@ from oasr_cli.tally import Tally
 if TYPE_CHECKING:
     from oasr.config import EngineConfig
     from oasr.engine import Engine
+    from oasr.launch.fleet import Fleet
     from oasr.manifest import InputList
     from oasr.scoring.wer import Scorer
 
@@ -42,7 +44,7 @@ def do(job: Job) -> int:
         writers = formats.writers_for(job.run)
         formats.check_speech(writers, job.config.vad)
         formats.check_names(writers, inputs)
-        with sinks.choose(job, writers, inputs) as sink, start_engine(job) as engine:
+        with sinks.choose(job, writers, inputs) as sink, start_engine(job, inputs.count()) as engine:
             job = formats.with_word_times(job, writers, engine)
             return Run(job, inputs, sink, engine).to_the_end(stop)
 
@@ -80,10 +82,10 @@ def load_engine(config: EngineConfig) -> Engine:
     return Engine(config)
 
 
-def start_engine(job: Job) -> Engine:
-    """The engine, loaded, and able to do what the flags ask of every row."""
+def start_engine(job: Job, rows: int | None = None) -> Engine | Fleet:
+    """The engine or engines, loaded, and able to do what the flags ask of every row; `rows` are to come."""
     with console.busy(f"loading {job.config.model}"), flag_names(job.config.decode_options):
-        engine = load_engine(job.config)
+        engine = load_engine(job.config) if job.launch.launcher == "local" else load_fleet(job, rows)
     try:
         engine.strategy.validate_options(job.options)
     except RowError as error:
@@ -108,7 +110,7 @@ _CHANNEL_SUFFIX = re.compile(r"-ch\d+$")
 class Run:
     """The loop over the rows of one list."""
 
-    def __init__(self, job: Job, inputs: InputList, sink: Sink, engine: Engine) -> None:
+    def __init__(self, job: Job, inputs: InputList, sink: Sink, engine: Engine | Fleet) -> None:
         """Everything is open; nothing is written yet."""
         self.job, self.inputs, self.sink, self.engine = job, inputs, sink, engine
         self.tally = Tally(total=inputs.count())

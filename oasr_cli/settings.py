@@ -10,15 +10,19 @@ from typing import Any
 
 from oasr.config import EngineConfig
 from oasr.errors import OptionsError
+from oasr.launch.plan import LaunchPlan
 from oasr.output.cue_rules import CueRules, WriterSettings
 from oasr.types import DecodingOptions
 
-_FIELDS = {"audio root"} | {f.name for cls in (EngineConfig, DecodingOptions, CueRules) for f in fields(cls)}
+_FIELDS = {"audio root"} | {
+    f.name for cls in (EngineConfig, DecodingOptions, CueRules, LaunchPlan) for f in fields(cls)
+}
 _FLAG_OF = {
     "max_batch_size": "--batch-size",
     "max_batch_seconds": "--batch-seconds",
     "max_window_s": "--max-window",
     "audio root": "--audio-root",
+    "address": "--ray-address",
 }
 
 
@@ -91,6 +95,7 @@ class Job:
     run: RunOptions
     config: EngineConfig
     options: DecodingOptions
+    launch: LaunchPlan = field(default_factory=LaunchPlan)
 
     def __post_init__(self) -> None:
         """Raise OptionsError for flags of different groups that contradict each other, naming both."""
@@ -103,9 +108,12 @@ class Job:
                 )
 
 
-def token_limit(tokens: int | None) -> dict[str, Any]:
-    """The EngineConfig field for --max-new-tokens: a row may lower the engine's limit, never raise it."""
-    return {} if tokens is None else {"max_new_tokens": tokens}
+def given(**fields: Any) -> dict[str, Any]:
+    """The fields of EngineConfig whose flags were given; the others keep their defaults.
+
+    `max_new_tokens` is one of them, since a row may lower the engine's limit and never raise it.
+    """
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 @contextmanager
@@ -134,8 +142,7 @@ def writer_settings(highlight_words: bool = False, **rules: float | None) -> Wri
     Raises:
         OptionsError: a value outside its range.
     """
-    given = {name: value for name, value in rules.items() if value is not None}
-    return WriterSettings(CueRules(**given), highlight_words)  # type: ignore[arg-type]
+    return WriterSettings(CueRules(**given(**rules)), highlight_words)
 
 
 def comma_list(values: Iterable[str] | None) -> tuple[str, ...]:

@@ -10,6 +10,7 @@
     │   ├── RequestError      stage "admission": an option this row asks for cannot be honoured
     │   └── DecodeError       stage "decode": the engine failed on this row
     ├── CheckpointError       a model cannot be found, verified or loaded
+    ├── LaunchError           engines cannot be started on a cluster, or were lost there
     └── OutputError           results cannot be written
 
 A message says where, what was expected, what was found and what to do about it.
@@ -17,9 +18,20 @@ A message says where, what was expected, what was found and what to do about it.
 
 from __future__ import annotations
 
+_LONGEST = 4000
+"""Characters of a message. Nobody reads more, and a file that shows what it holds may hold anything."""
+
 
 class OasrError(Exception):
     """Base of all oasr errors: one readable message, no traceback needed."""
+
+    def __init__(self, message: str = "") -> None:
+        """`message` is kept whole up to a few thousand characters; of a longer one, its two ends."""
+        half = _LONGEST // 2
+        left_out = len(message) - 2 * half
+        super().__init__(
+            message if left_out <= 0 else f"{message[:half]} … ({left_out} characters) … {message[-half:]}"
+        )
 
 
 class OptionsError(OasrError):
@@ -66,6 +78,10 @@ class DecodeError(RowError):
 
 class CheckpointError(OasrError):
     """A model cannot be located, verified, converted or loaded."""
+
+
+class LaunchError(OasrError):
+    """Engines cannot be started on a cluster, or not be kept alive there."""
 
 
 class OutputError(OasrError):

@@ -34,6 +34,7 @@ from oasr_cli.arguments.gate import (
     Why,
 )
 from oasr_cli.arguments.inputs import AllowPipes, AudioRoot, Channel, Inputs, MaxWindow, Shard, Vad
+from oasr_cli.arguments.launch import Actors, Devices, Launcher, NumGpus, RayAddress
 from oasr_cli.arguments.model import DecodeMethod, DecodeOption, DecoderType, Device, Dtype, Model
 from oasr_cli.arguments.output import (
     AsJson,
@@ -78,6 +79,7 @@ from oasr_cli.arguments.subtitles import (
 
 __all__ = [
     "ASSETS_VARIABLE",
+    "Actors",
     "AllowDifferent",
     "AllowPipes",
     "AsJson",
@@ -99,6 +101,7 @@ __all__ = [
     "DecodeOption",
     "DecoderType",
     "Device",
+    "Devices",
     "DrawSeed",
     "DryRun",
     "Dtype",
@@ -111,6 +114,7 @@ __all__ = [
     "JUnit",
     "JsonReport",
     "Language",
+    "Launcher",
     "LogLevel",
     "MaxCueDuration",
     "MaxLineCount",
@@ -123,12 +127,14 @@ __all__ = [
     "Model",
     "NBest",
     "Normalizer",
+    "NumGpus",
     "Only",
     "OutputDir",
     "Overwrite",
     "PinnedRates",
     "Progress",
     "Prompt",
+    "RayAddress",
     "Ref",
     "ReferenceField",
     "Repeat",

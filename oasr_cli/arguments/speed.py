@@ -18,11 +18,18 @@ BatchSeconds = Annotated[
     ),
 ]
 Workers = Annotated[
-    int, typer.Option(metavar="N", help="Threads that read audio ahead.", rich_help_panel=_PANEL)
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Threads that read audio ahead; 2 when left out, or an engine's share of a Ray cluster.",
+        rich_help_panel=_PANEL,
+    ),
 ]
 Threads = Annotated[
     int | None,
     typer.Option(
-        metavar="N", help="Threads that compute on a CPU; all cores when left out.", rich_help_panel=_PANEL
+        metavar="N",
+        help="Threads that compute on a CPU; all cores when left out, or an engine's share of a Ray cluster.",
+        rich_help_panel=_PANEL,
     ),
 ]

@@ -81,7 +81,7 @@ def bench(
             threads=threads,
             vad=vad,
             max_window_s=max_window,
-            **settings.token_limit(max_new_tokens),
+            **settings.given(max_new_tokens=max_new_tokens),
         )
         options = DecodingOptions(
             n_best=n_best,

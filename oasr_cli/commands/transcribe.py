@@ -8,6 +8,7 @@ from oasr.types import DecodingOptions
 
 from oasr_cli import arguments as flag
 from oasr_cli import console, settings
+from oasr_cli.launching import LaunchFlags
 from oasr_cli.settings import Job, RunOptions
 
 
@@ -56,8 +57,13 @@ def transcribe(
     highlight_words: flag.HighlightWords = False,
     batch_size: flag.BatchSize = 16,
     batch_seconds: flag.BatchSeconds = None,
-    workers: flag.Workers = 2,
+    workers: flag.Workers = None,
     threads: flag.Threads = None,
+    launcher: flag.Launcher = None,
+    devices: flag.Devices = None,
+    num_gpus: flag.NumGpus = None,
+    actors: flag.Actors = None,
+    ray_address: flag.RayAddress = None,
 ) -> None:
     """Transcribe recordings: one row out for each row in.
 
@@ -74,11 +80,10 @@ def transcribe(
             decode_options=settings.key_values(decode_option),
             max_batch_size=batch_size,
             max_batch_seconds=batch_seconds,
-            workers=workers,
             threads=threads,
             vad=vad,
             max_window_s=max_window,
-            **settings.token_limit(max_new_tokens),
+            **settings.given(workers=workers, max_new_tokens=max_new_tokens),
         )
         options = DecodingOptions(
             n_best=n_best,
@@ -119,7 +124,8 @@ def transcribe(
             reference_field=reference_field,
             progress=progress,
         )
-        job = Job(run, config, options)
+        engines = LaunchFlags(launcher, devices, num_gpus, actors, ray_address, workers, threads)
+        job = Job(run, config, options, engines.plan(device, dry_run))
     from oasr_cli import dry_run as rehearsal
     from oasr_cli import run as performance
 

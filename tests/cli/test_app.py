@@ -57,6 +57,11 @@ TRANSCRIBE_FLAGS = [
     "--batch-seconds",
     "--workers",
     "--threads",
+    "--launcher",
+    "--devices",
+    "--num-gpus",
+    "--actors",
+    "--ray-address",
 ]
 
 
@@ -88,7 +93,7 @@ def test_help_lists_every_flag_under_a_heading(oasr):
     headings = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
     assert headings == [
         "Arguments:", "Model:", "Decoding:", "Input:", "Output:", "Subtitles (srt, vtt, tsv):",
-        "Speed and memory:", "Options:",
+        "Speed and memory:", "Several engines:", "Options:",
     ]  # fmt: skip
 
 
