@@ -133,7 +133,10 @@ def test_older_files_that_name_less(folder: Path) -> None:
         ({"encoder_conf__pos_enc_layer_type": "rope_pos"}, "positions: expected one of abs_pos"),
         ({"encoder_conf__activation_type": "mish"}, "activation: expected one of relu"),
         ({"encoder_conf__causal": False}, "cnn_module_kernel: expected an odd number"),
-        ({"encoder_conf__output_size": "wide"}, "output_size: expected an integer >= 1, found 'wide'"),
+        (
+            {"encoder_conf__output_size": "wide"},
+            "output_size: expected an integer >= 1 and at most 1048576, found 'wide'",
+        ),
         ({"encoder_conf__attention_heads": 3}, "width 16 cannot be split into 3 heads"),
         ({"encoder_conf__window": 3}, "encoder_conf: unknown window; it may change the network"),
         ({"decoder_conf__input_layer": "no_pos"}, "input_layer: only 'embed'"),
@@ -187,6 +190,20 @@ def test_malformed_files_are_named(folder: Path) -> None:
     (folder / "units.txt").unlink()
     torch.save(state, weights)
     with pytest.raises(CheckpointError, match=r"no symbols found; put units\.txt"):
+        load(folder)
+
+
+@pytest.mark.parametrize("change", [lambda lines: lines[:-1], lambda lines: [*lines, f"x {len(lines)}"]])
+def test_a_table_of_another_model_is_refused(folder: Path, change) -> None:
+    units = folder / "units.txt"
+    units.write_text("\n".join(change(units.read_text("utf-8").splitlines())) + "\n", "utf-8")
+    with pytest.raises(CheckpointError, match=r"units\.txt: expected symbols for the \d+ labels"):
+        load(folder)
+
+
+def test_weights_without_their_configuration_say_what_is_missing(folder: Path) -> None:
+    (folder / "train.yaml").unlink()
+    with pytest.raises(CheckpointError, match=r"train\.yaml beside them"):
         load(folder)
 
 

@@ -19,6 +19,10 @@ from oasr.audio.stretch import SLACK_S, Stretch
 from oasr.errors import AudioError
 from oasr.types import Utterance
 
+_LOWEST_RATE = 1000
+"""Hz. Nobody records speech at less, and resampling from 1 Hz would make days of a few megabytes."""
+_LOUDEST = 8.0
+"""A float recording may overshoot full scale after a filter or a mix, though not by 18 dB."""
 _DECODERS: tuple[Callable[[IO[bytes]], AudioStream], ...] = (SndfileStream, FfmpegStream)
 
 
@@ -170,17 +174,19 @@ def _drain(
 ) -> Reading[S]:
     """Run the stretch of one decoder into a new sink."""
     rate = stream.sample_rate
+    if rate < _LOWEST_RATE:
+        raise AudioError(f"sample rate: expected at least {_LOWEST_RATE} Hz, found {rate} Hz")
     first, last = stretch.frames(rate)
-    sink, check, frames = open_sink(rate, stream.channels), _FiniteCheck(), 0
+    sink, check, frames = open_sink(rate, stream.channels), _SampleCheck(), 0
     for block in stream.blocks(first, last):
         if cancel is not None and cancel.is_set():
             raise ReadCancelledError
         check.add(block, frames)
         sink.add(block)
         frames += len(block)
-    check.judge(stretch.offset, rate)
+    warnings = check.judge(stretch.offset, rate)
     total_s = None if stream.total is None else stream.total / rate
-    return Reading(sink, rate, frames, total_s, stretch, tuple(stream.warnings))
+    return Reading(sink, rate, frames, total_s, stretch, (*stream.warnings, *warnings))
 
 
 def _judged(reading: Reading[S]) -> Reading[S]:
@@ -200,24 +206,34 @@ def _judged(reading: Reading[S]) -> Reading[S]:
     return replace(reading, warnings=tuple(warnings))
 
 
-class _FiniteCheck:
-    """Counts NaN and infinite samples; one of them would spoil every feature of its window."""
+class _SampleCheck:
+    """Finds the peak, and counts samples that are no numbers: one would spoil every feature of its window."""
 
     def __init__(self) -> None:
-        self._count, self._first = 0, 0
+        self._count, self._first, self._peak = 0, 0, 0.0
 
     def add(self, block: np.ndarray, position: int) -> None:
-        good = np.isfinite(block)
-        if good.all():
+        # NaN spreads to both extremes: where they are finite, so is all between them.
+        peak = max(-float(block.min(initial=0)), float(block.max(initial=0)))
+        if math.isfinite(peak):
+            self._peak = max(self._peak, peak)
             return
+        good = np.isfinite(block)
         if not self._count:
             self._first = position + int(np.argmin(good.all(axis=1)))
         self._count += int(good.size - np.count_nonzero(good))
 
-    def judge(self, offset: float, sample_rate: int) -> None:
+    def judge(self, offset: float, sample_rate: int) -> tuple[str, ...]:
+        """Warnings; AudioError when a sample is no number."""
         if self._count:
             at = offset + self._first / sample_rate
             raise AudioError(f"{self._count} samples are NaN or infinite, the first at {at:.4f} s")
+        if self._peak <= _LOUDEST:
+            return ()
+        return (
+            f"samples reach {self._peak:.6g} where 1 is full scale: integers that became floats without "
+            "being divided (by 32768, for 16 bits) sound like noise to a model",
+        )
 
 
 def _found(file: IO[bytes]) -> str:

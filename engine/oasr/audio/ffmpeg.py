@@ -14,8 +14,10 @@ from oasr.audio.streams import BLOCK_FRAMES, UnreadableError
 _PRE_ROLL_S = 1.0
 """Decoders carry state from packet to packet; this much is decoded and dropped before a stretch."""
 _SEEK_FROM_S = 10.0
+_PLANES = 7
 _GAP_S = 0.05
 _LONGEST_GAP_S = 60.0
+_MOST_SILENCE_S = 3600.0
 _ERRORS = (av.FFmpegError, OSError, ValueError)
 _OPTIONS = {"protocol_whitelist": "data"}
 """A playlist must not make the reader open other files or the network."""
@@ -143,10 +145,15 @@ class FfmpegStream:
         """(channels, n) float32 arrays without holes, from `position` on."""
         for frame in frames:
             gap = self._gap(frame.pts, position)
-            if gap:
-                position += gap
-                yield np.zeros((self.channels, gap), np.float32)
-            for part in self._convert(frame):
+            position += gap
+            for start in range(0, gap, BLOCK_FRAMES):
+                yield np.zeros((self.channels, min(gap - start, BLOCK_FRAMES)), np.float32)
+            try:
+                parts = self._convert(frame)
+            except _ERRORS as error:  # FFmpeg converts 64 channels at most
+                self.warnings.append(f"decoding stopped early: {_reason(error)}")
+                return
+            for part in parts:
                 position += part.shape[1]
                 yield part
 
@@ -173,7 +180,10 @@ class FfmpegStream:
         if gap <= _GAP_S * self.sample_rate:
             return 0
         gap_s, at_s = gap / self.sample_rate, position / self.sample_rate
-        if gap_s > _LONGEST_GAP_S and position + gap > (self.total or 0):
+        silence_s = gap_s + sum(earlier_s for _, earlier_s in self._gaps)
+        past_end = gap_s > _LONGEST_GAP_S and position + gap > (self.total or 0)
+        # The length by the container is no limit either: damage in it would make days of silence.
+        if past_end or silence_s > _MOST_SILENCE_S:
             self._origin += int(gap_s / self._stream.time_base)
             self.warnings.append(f"timestamps jump by {gap_s:.1f} s at {at_s:.2f} s; the jump is left out")
             return 0
@@ -197,7 +207,11 @@ class _Converter:
 
     def __init__(self, first: Any) -> None:
         self._target = (first.layout, first.sample_rate)
-        self._wanted = ("fltp", first.layout.name, first.sample_rate)
+        self._channels = len(first.layout.channels)
+        # PyAV looks for the end of a planar frame behind its eighth plane, in memory that is none of its own;
+        # a packed frame has a single plane.
+        self._format = "fltp" if self._channels <= _PLANES else "flt"
+        self._wanted = (self._format, first.layout.name, first.sample_rate)
         self._source = self._wanted
         self._resampler: Any = None
 
@@ -210,7 +224,7 @@ class _Converter:
             self._resampler = None
             self._source = source
         if source == self._wanted:
-            return [*parts, frame.to_ndarray()]
+            return [*parts, self._planes(frame)]
         frame.pts = None
         return parts + self._convert(frame)
 
@@ -220,8 +234,12 @@ class _Converter:
             if frame is None:
                 return []
             layout, rate = self._target
-            self._resampler = av.AudioResampler(format="fltp", layout=layout, rate=rate)
-        return [part.to_ndarray() for part in self._resampler.resample(frame)]
+            self._resampler = av.AudioResampler(format=self._format, layout=layout, rate=rate)
+        return [self._planes(part) for part in self._resampler.resample(frame)]
+
+    def _planes(self, frame: Any) -> np.ndarray:
+        samples: np.ndarray = frame.to_ndarray()
+        return samples if self._format == "fltp" else samples.reshape(-1, self._channels).T
 
 
 def _mp3_states_length(file: IO[bytes]) -> bool:

@@ -52,11 +52,13 @@ class SndfileStream:
         if self.total is not None and first >= self.total:
             return
         left = last - first if last is not None else _UNKNOWN
+        # A header may state 1024 channels: the block has as many samples as one of two channels.
+        most = min(BLOCK_FRAMES, max(1, 2 * BLOCK_FRAMES // self.channels))
         try:
             if first:
                 self._file.seek(first)
             while left > 0:
-                wanted = min(left, BLOCK_FRAMES)
+                wanted = min(left, most)
                 block = self._file.read(wanted, dtype="float32", always_2d=True)
                 left -= len(block)
                 if len(block):

@@ -45,8 +45,9 @@ def weights_sha256(path: Path) -> str:
     """sha256 of a weights file; of a sharded model, of the `sha256sum` listing of its shards by name."""
     if not path.name.endswith(".index.json"):
         return known_sha256(path)
-    shards = sorted(set(json.loads(path.read_text("utf-8"))["weight_map"].values()))
-    listing = "".join(f"{known_sha256(path.parent / shard)}  {shard}\n" for shard in shards)
+    from oasr.checkpoints.hf import shards_of
+
+    listing = "".join(f"{known_sha256(shard)}  {shard.name}\n" for shard in shards_of(path))
     return hashlib.sha256(listing.encode()).hexdigest()
 
 

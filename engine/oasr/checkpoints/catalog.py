@@ -132,6 +132,7 @@ def _rehash(folder: Path, expected: Mapping[str, str | None]) -> list[FileCheck]
 
 
 def _checked(folder: Path, source: HubSource) -> Path:
+    hub.check_blobs(folder)
     for file, expected in source.sha256.items():
         path = folder / file
         found = known_sha256(path) if path.is_file() else "no file"

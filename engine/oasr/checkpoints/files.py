@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oasr.errors import CheckpointError
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from oasr.tokenizers.base import Tokenizer
 
 
@@ -18,7 +21,7 @@ def read_json(path: Path, required: bool = True) -> dict[str, Any]:
         return {}
     try:
         value = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: cannot be read as JSON ({error})") from error
     if not isinstance(value, dict):
         raise CheckpointError(f"{path}: expected a JSON object, found {type(value).__name__}")
@@ -52,17 +55,47 @@ def require_tokenizer(folder: Path) -> Tokenizer:
 
 
 def load_torch(path: Path) -> Any:
-    """What a `torch.save` file holds. Only tensors and plain containers are accepted, never code."""
-    import pickle
+    """What a `torch.save` file holds. Only tensors and plain containers are accepted, never code.
+
+    Raises:
+        CheckpointError: unreadable, something else than plain tensors, or sizes that the file does not have.
+    """
     import zipfile
 
     import torch
 
+    from oasr.checkpoints.torch_claims import check_claims
+
     try:
+        check_claims(path)
         # Files of before torch 1.6 are no zip archives and cannot be mapped.
         return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
-    except (OSError, RuntimeError, ValueError, EOFError, KeyError, pickle.UnpicklingError) as error:
+    except CheckpointError:
+        raise
+    except Exception as error:  # a damaged pickle raises errors of any type
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise CheckpointError(
             f"{path}: not a readable PyTorch file of plain tensors ({reason[0]})"
         ) from error
+
+
+def tensors_of(stored: Any, path: Path) -> dict[str, Tensor]:
+    """The tensors among the values of a mapping that `load_torch` returned, by name.
+
+    Raises:
+        CheckpointError: no mapping, or a tensor that is none of plain numbers in memory, or that is larger
+            than what it was stored with (a view that repeats values, which would be copied out in full).
+    """
+    import torch
+
+    if not isinstance(stored, Mapping):
+        raise CheckpointError(f"{path}: expected named tensors, found {type(stored).__name__}")
+    found = {str(name): value for name, value in stored.items() if isinstance(value, torch.Tensor)}
+    for name, value in found.items():
+        plain = value.layout == torch.strided and value.device.type == "cpu" and not value.is_quantized
+        if not plain or value.nbytes > value.untyped_storage().nbytes():
+            raise CheckpointError(
+                f"{path}: {name}: expected a plain tensor, found shape {list(value.shape)} with "
+                f"{value.layout} on {value.device} that the file does not hold; save its state_dict again"
+            )
+    return found

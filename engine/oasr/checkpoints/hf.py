@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oasr.checkpoints.contents import CheckpointContents, ResolvedCheckpoint
-from oasr.checkpoints.files import folder_of, load_torch, read_json
+from oasr.checkpoints.files import folder_of, load_torch, read_json, tensors_of
 from oasr.errors import CheckpointError, OptionsError
 from oasr.registry import Registry
 
@@ -99,7 +99,7 @@ class Snapshot:
         self.config = read_json(self.folder / "config.json")
         self.generation = read_json(self.folder / "generation_config.json", required=False)
         self._readers: dict[str, Callable[[], Tensor]] = {}
-        files = _shards(weights) if weights.name.endswith(".index.json") else [weights]
+        files = shards_of(weights) if weights.name.endswith(".index.json") else [weights]
         for file in files:
             self._readers |= _safetensors(file) if file.suffix == ".safetensors" else _pytorch(file)
 
@@ -119,7 +119,12 @@ def _weights_of(path: Path) -> Path | None:
     return next((path / name for name in _WEIGHTS if (path / name).is_file()), None)
 
 
-def _shards(index: Path) -> list[Path]:
+def shards_of(index: Path) -> list[Path]:
+    """The weight files that an index names, sorted by name.
+
+    Raises:
+        CheckpointError: a malformed index, a name that leaves the folder, or an absent file.
+    """
     weight_map = read_json(index).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise CheckpointError(f"{index}: expected a non-empty weight_map")
@@ -148,9 +153,5 @@ def _safetensors(file: Path) -> dict[str, Callable[[], Tensor]]:
 
 
 def _pytorch(file: Path) -> dict[str, Callable[[], Tensor]]:
-    import torch
-
-    stored = load_torch(file)
-    if not isinstance(stored, dict):
-        raise CheckpointError(f"{file}: expected named tensors, found {type(stored).__name__}")
-    return {str(k): partial(stored.__getitem__, k) for k, v in stored.items() if isinstance(v, torch.Tensor)}
+    stored = tensors_of(load_torch(file), file)
+    return {name: partial(stored.__getitem__, name) for name in stored}

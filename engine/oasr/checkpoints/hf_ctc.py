@@ -7,6 +7,7 @@ from typing import Any
 
 from oasr.checkpoints.contents import CheckpointContents, Recipe, gather
 from oasr.checkpoints.hf import Snapshot
+from oasr.checkpoints.hf_ctc_config import plain_config
 from oasr.checkpoints.hf_ctc_tokens import read_tokenizer
 from oasr.checkpoints.hf_frontend import read_frontend
 from oasr.errors import CheckpointError
@@ -42,7 +43,7 @@ def _config(snapshot: Snapshot, model_type: str) -> HfCtcConfig:
     features = read_frontend(snapshot.folder, _EXTRACTORS.get(model_type, "Wav2Vec2FeatureExtractor"))
     return HfCtcConfig(
         model_type=model_type,
-        values=snapshot.config,
+        values=plain_config(snapshot.config, snapshot.folder / "config.json"),
         blank_id=_blank(snapshot, 1024 if model_type == "parakeet_ctc" else 0),
         frontend=features.frontend,
         frame_shift_ms=features.frame_shift_ms,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from oasr.checkpoints.files import read_json
 from oasr.checkpoints.sections import Section
 from oasr.errors import CheckpointError
+from oasr.tokenizers.base import MOST_LABELS
 from oasr.tokenizers.symbol_table import WORD_MARK, SymbolTableTokenizer
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ class _Settings:
             symbols.setdefault(label, symbol)
         added = self._config.get("added_tokens_decoder")
         for key, entry in (added if isinstance(added, Mapping) else {}).items():
-            if not (isinstance(entry, Mapping) and isinstance(entry.get("content"), str) and key.isdecimal()):
+            labelled = key.isdecimal() and len(key) <= 9 and int(key) < MOST_LABELS
+            if not (isinstance(entry, Mapping) and isinstance(entry.get("content"), str) and labelled):
                 raise CheckpointError(
                     f"{self.folder / 'tokenizer_config.json'}: added_tokens_decoder: expected label → object "
                     f"with content, found {key!r}: {entry!r}"
@@ -132,7 +134,11 @@ class _Settings:
 def _by_label(vocab: Mapping[str, Any], path: Path) -> dict[int, str]:
     symbols: dict[int, str] = {}
     for symbol, label in vocab.items():
-        if isinstance(label, bool) or not isinstance(label, int) or label < 0 or label in symbols:
-            raise CheckpointError(f"{path}: expected a label of its own for {symbol!r}, found {label!r}")
+        known = isinstance(label, int) and not isinstance(label, bool) and 0 <= label < MOST_LABELS
+        if not known or label in symbols:
+            raise CheckpointError(
+                f"{path}: expected a label of its own for {symbol!r}, found {label!r} (labels are below "
+                f"{MOST_LABELS})"
+            )
         symbols[label] = symbol
     return symbols

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from oasr.checkpoints.cache import known_sha256
 from oasr.errors import CheckpointError
 
 _CONNECT_S = 3.0
+_DIGEST = re.compile("[0-9a-f]{64}|[0-9a-f]{40}")
 _SMALL = (
     "config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json",
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json", "merges.txt",
@@ -31,8 +35,36 @@ def fetch(repo: str, revision: str | None = None) -> Path:
     Raises:
         CheckpointError: the hub cannot be reached, or has no such repository or revision.
     """
-    found = cached(repo, revision)
-    return found if found is not None else download(repo, revision)
+    found = cached(repo, revision) or download(repo, revision)
+    check_blobs(found)
+    return found
+
+
+def check_blobs(folder: Path) -> None:
+    """Compare the files of a snapshot with the digests that the hub gave with them.
+
+    The cache of huggingface_hub names each file's content by its etag: the sha256 of a large file, git's sha1
+    of a small one. What was cut off or changed since no longer has the name under which it lies.
+
+    Raises:
+        CheckpointError: names the file, both digests and what to do.
+    """
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        # The first link alone: one that leads on from the blob must not say what the blob is.
+        blob = path.parent / path.readlink() if path.is_symlink() else path
+        if blob.parent.name != "blobs" or not _DIGEST.fullmatch(blob.name):
+            continue  # a file system without links: there is no name to compare with
+        found = known_sha256(blob) if len(blob.name) == 64 else _git_sha1(blob)
+        if found != blob.name:
+            raise CheckpointError(
+                f"{path}: expected the digest {blob.name} that the hub gave with it, found {found}; delete "
+                f"{blob.resolve()} and fetch it again"
+            )
+
+
+def _git_sha1(path: Path) -> str:
+    data = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def cached(repo: str, revision: str | None = None) -> Path | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oasr.checkpoints.contents import CheckpointContents, ResolvedCheckpoint, gather
-from oasr.checkpoints.files import folder_of, load_torch
+from oasr.checkpoints.files import folder_of, load_torch, tensors_of
 from oasr.checkpoints.icefall_config import read_shapes
 from oasr.checkpoints.icefall_names import HEAD, left_over, model_recipe
 from oasr.checkpoints.icefall_tokens import read_tokenizer, symbol_folders
@@ -101,7 +101,7 @@ def _contents(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not isinstance(model, Mapping):
         raise CheckpointError(f"{path}: expected named tensors under the key model, as icefall saves them")
     stated = {key: stored[key] for key in ("pos_head_dim", "feature_dim") if key in stored}
-    return {str(k): v for k, v in model.items() if isinstance(v, torch.Tensor)}, stated
+    return tensors_of(model, path), stated
 
 
 def _overrides(path: Path) -> dict[str, Any]:

@@ -57,5 +57,4 @@ def _symbols(folder: Path) -> tuple[dict[int, str], SentencePieceModel | None]:
         return {i: s for i, s in symbols.items() if not (s.startswith("#") and s[1:].isdecimal())}, pieces
     if pieces is None:
         raise CheckpointError(f"{folder}: holds neither {_TABLE} nor {_PIECES}")
-    processor = pieces.processor
-    return {i: str(processor.id_to_piece(i)) for i in range(processor.get_piece_size())}, pieces
+    return dict(enumerate(pieces.pieces)), pieces

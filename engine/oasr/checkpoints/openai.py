@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oasr.checkpoints.contents import CheckpointContents, ResolvedCheckpoint, gather
-from oasr.checkpoints.files import folder_of, integer, load_torch
+from oasr.checkpoints.files import folder_of, integer, load_torch, tensors_of
 from oasr.checkpoints.whisper_heads import released_heads
 from oasr.checkpoints.whisper_names import openai as whisper_recipe
 from oasr.checkpoints.whisper_tokens import whisper_tokens
@@ -41,8 +41,15 @@ class OpenAIFormat:
         path = checkpoint.files["weights"]
         stored = load_torch(path)
         if not isinstance(stored, dict) or not {"dims", "model_state_dict"} <= set(stored):
-            raise CheckpointError(f"{path}: expected the keys dims and model_state_dict of a Whisper release")
-        state: dict[str, Any] = stored["model_state_dict"]
+            raise CheckpointError(
+                f"{path}: expected the keys dims and model_state_dict of a Whisper release. WeNet's weights "
+                "need their train.yaml beside them, icefall's their tokens.txt or bpe.model"
+            )
+        state = tensors_of(stored["model_state_dict"], path)
+        if not isinstance(stored["dims"], dict):
+            raise CheckpointError(
+                f"{path}: dims: expected named sizes, found {type(stored['dims']).__name__}"
+            )
         dims = _dims(stored["dims"], state, path)
         tokenizer = _tokenizer(folder_of(path), dims.vocab_size)
         tokens = whisper_tokens(tokenizer, dims.vocab_size, {}, {})
@@ -64,7 +71,7 @@ def _dims(dims: dict[str, Any], state: Mapping[str, Any], path: Path) -> Whisper
     def inner(side: str, default: int) -> int:
         # `dims` leaves it out; released models have four times the width.
         weight = state.get(f"{side}.blocks.0.mlp.0.weight")
-        return default if weight is None else int(weight.shape[0])
+        return int(weight.shape[0]) if weight is not None and weight.dim() else default
 
     width = integer(dims, "n_audio_state", path)
     if integer(dims, "n_text_state", path) != width:

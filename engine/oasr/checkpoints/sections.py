@@ -9,18 +9,43 @@ from typing import Any
 
 from oasr.errors import CheckpointError
 
+_LONGEST_YAML = 1 << 20
+_MOST = 1 << 20
+MOST_LAYERS = 1000
+
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML mapping of plain values; tags that would build other objects are refused."""
     import yaml
 
     try:
-        value = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        text = path.read_text("utf-8")
+        if len(text) > _LONGEST_YAML:
+            raise ValueError(f"{len(text)} characters, expected at most {_LONGEST_YAML}")
+        value = yaml.safe_load(text)
+    # Besides its own errors the parser lets out those of int(), datetime() and the like.
+    except (OSError, ValueError, ArithmeticError, RecursionError, yaml.YAMLError) as error:
         raise CheckpointError(f"{path}: cannot be read as YAML ({error})") from error
     if not isinstance(value, dict):
         raise CheckpointError(f"{path}: expected a mapping, found {type(value).__name__}")
+    _check_aliases(value, path)
     return value
+
+
+def _check_aliases(value: Any, path: Path) -> None:
+    """Refuse aliases of aliases: they take no memory here, but whoever walks or prints them never ends."""
+    left, written = [value], 0
+    while left:
+        found = left.pop()
+        written += len(found) if isinstance(found, (str, bytes)) else 1
+        if isinstance(found, Mapping):
+            left += [*found.keys(), *found.values()]
+        elif isinstance(found, (list, tuple, set)):
+            left += found
+        if max(written, len(left)) > _LONGEST_YAML:
+            raise CheckpointError(
+                f"{path}: its aliases (*name) stand for more than {_LONGEST_YAML} values; write them out"
+            )
 
 
 class Section:
@@ -57,11 +82,11 @@ class Section:
         """The mapping under `key`; an empty one when absent."""
         return Section(self.raw(key), f"{self._where}: {key}")
 
-    def integer(self, key: str, default: int | None = None, least: int = 1) -> int:
-        """An integer of at least `least`."""
+    def integer(self, key: str, default: int | None = None, least: int = 1, most: int = _MOST) -> int:
+        """An integer from `least` to `most`: what is larger would only be noticed once it has been built."""
         value = self._value(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise self._wrong(key, f"an integer >= {least}", value)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise self._wrong(key, f"an integer >= {least} and at most {most}", value)
         return value
 
     def number(self, key: str, default: float) -> float:
@@ -69,7 +94,7 @@ class Section:
         value = self._value(key, default)
         try:
             number = math.nan if isinstance(value, bool) else float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):
             raise self._wrong(key, "a number", value)

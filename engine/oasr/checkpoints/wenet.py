@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oasr.checkpoints.contents import CheckpointContents, ResolvedCheckpoint, gather
-from oasr.checkpoints.files import folder_of, load_torch
+from oasr.checkpoints.files import folder_of, load_torch, tensors_of
 from oasr.checkpoints.sections import Section, read_yaml
 from oasr.checkpoints.wenet_cmvn import read_cmvn
 from oasr.checkpoints.wenet_config import WenetConfig, read_config
@@ -52,8 +53,9 @@ class WenetFormat:
         """Read the configuration and index the weights."""
         files = checkpoint.files
         train, path = read_yaml(files["config"]), files["weights"]
-        stored = _state_of(path)
-        config = read_config(train, _rows(stored, "ctc.ctc_lo.weight", path), str(files["config"]))
+        stored = tensors_of(load_torch(path), path)
+        labels = _rows(stored, "ctc.ctc_lo.weight", path)
+        config = read_config(train, labels, str(files["config"]))
         state = WenetState(stored, config.without_bias)
         conv = config.encoder.conv
         if conv is not None and not conv.layer_norm:
@@ -64,7 +66,7 @@ class WenetFormat:
         return CheckpointContents(
             architecture="conformer",
             config=_config(config, stored, files),
-            tokenizer=_tokenizer(train, checkpoint.path, files),
+            tokenizer=_tokenizer(train, checkpoint.path, files, labels),
             **gather(recipe, state.names, state.tensor, _left_out(state, config)),
         )
 
@@ -79,18 +81,9 @@ def _weights_of(path: Path) -> Path | None:
     return found[0] if len(found) == 1 else None
 
 
-def _state_of(path: Path) -> dict[str, Tensor]:
-    import torch
-
-    stored = load_torch(path)
-    if not isinstance(stored, dict):
-        raise CheckpointError(f"{path}: expected named tensors, found {type(stored).__name__}")
-    return {str(name): value for name, value in stored.items() if isinstance(value, torch.Tensor)}
-
-
 def _rows(stored: Mapping[str, Tensor], name: str, path: Path) -> int:
-    if name not in stored:
-        raise CheckpointError(f"{path}: holds no {name}; is this a WeNet CTC/attention model?")
+    if name not in stored or stored[name].dim() != 2:
+        raise CheckpointError(f"{path}: holds no {name} (a matrix); is this a WeNet model?")
     return int(stored[name].shape[0])
 
 
@@ -130,7 +123,7 @@ def _left_out(state: WenetState, config: WenetConfig) -> list[str]:
     return state.unused + [name for name in state.names if name.startswith(tuple(idle))]
 
 
-def _tokenizer(train: Mapping[str, Any], folder: Path, files: Mapping[str, Path]) -> Tokenizer:
+def _tokenizer(train: Mapping[str, Any], folder: Path, files: Mapping[str, Path], labels: int) -> Tokenizer:
     from oasr.tokenizers.sentencepiece import SentencePieceModel, SentencePieceTokenizer
     from oasr.tokenizers.symbol_table import SymbolTableTokenizer
 
@@ -149,7 +142,13 @@ def _tokenizer(train: Mapping[str, Any], folder: Path, files: Mapping[str, Path]
                 "model beside train.yaml"
             )
         return SentencePieceTokenizer(model)
-    return SymbolTableTokenizer.from_file(units, conf.text("connect_symbol", ""), model)
+    tokenizer = SymbolTableTokenizer.from_file(units, conf.text("connect_symbol", ""), model)
+    if tokenizer.vocab_size != labels:
+        raise CheckpointError(
+            f"{units}: expected symbols for the {labels} labels of the network, found labels up to "
+            f"{tokenizer.vocab_size - 1}; is it the table of another model, or cut short?"
+        )
+    return tokenizer
 
 
 def _beside(folder: Path, path: Any) -> Path | None:
@@ -157,4 +156,5 @@ def _beside(folder: Path, path: Any) -> Path | None:
     if not isinstance(path, str) or not path:
         return None
     file = folder_of(folder) / Path(path).name
-    return file if file.is_file() else None
+    # Not Path.is_file, which raises for a name that is too long or holds a NUL.
+    return file if os.path.isfile(file) else None  # noqa: PTH113

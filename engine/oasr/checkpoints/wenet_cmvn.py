@@ -28,7 +28,7 @@ def read_cmvn(path: Path) -> GlobalCmvn:
         if len(sums) != len(squares) or not sums or not count > 0:
             raise ValueError(f"{len(sums)} sums, {len(squares)} squares, {count} frames")
         return GlobalCmvn.from_sums([float(x) for x in sums], [float(x) for x in squares], float(count))
-    except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
         raise CheckpointError(
             f"{path}: expected corpus statistics as JSON (mean_stat, var_stat, frame_num) or as a Kaldi "
             f"text matrix ({type(error).__name__}: {error})"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from oasr.checkpoints.sections import Section
+from oasr.checkpoints.sections import MOST_LAYERS, Section
 from oasr.errors import CheckpointError
 from oasr.features.kaldi_fbank import WINDOWS, FbankConfig
 from oasr.models.conformer_config import KINDS, ConvConfig, DecoderConfig, EncoderConfig
@@ -91,7 +91,7 @@ def _encoder(conf: Section, kind: str, n_mels: int, absent: list[tuple[str, str]
         width=width,
         heads=heads,
         ffn=conf.integer("linear_units", 2048),
-        layers=conf.integer("num_blocks", 6),
+        layers=conf.integer("num_blocks", 6, most=MOST_LAYERS),
         subsampling=conf.text("input_layer", "conv2d"),
         positions=conf.text("pos_enc_layer_type", "rel_pos" if conformer else "abs_pos"),
         attention=conf.text("selfattention_layer_type", "rel_selfattn" if conformer else "selfattn"),
@@ -143,14 +143,14 @@ def _decoder(
     if kind not in DECODERS:
         raise CheckpointError(f"train.yaml: decoder {kind!r}: only {' and '.join(DECODERS)} are implemented")
     conf = top.section("decoder_conf")
-    heads = conf.integer("attention_heads", 4)
+    heads, bidirectional = conf.integer("attention_heads", 4), kind == "bitransformer"
     config = DecoderConfig(
         vocab_size=ids[0],
         width=width,
         heads=heads,
         ffn=conf.integer("linear_units", 2048),
-        layers=conf.integer("num_blocks", 6),
-        right_layers=conf.integer("r_num_blocks", 0, least=0) if kind == "bitransformer" else 0,
+        layers=conf.integer("num_blocks", 6, most=MOST_LAYERS),
+        right_layers=conf.integer("r_num_blocks", 0, least=0, most=MOST_LAYERS) if bidirectional else 0,
         pre_norm=conf.flag("normalize_before", True),
         activation=conf.text("activation_type", "relu"),
         norm_eps=conf.number("norm_eps", 1e-5),

@@ -34,7 +34,16 @@ def whisper_tokens(
     Raises:
         CheckpointError: no end or start token is named anywhere, or an id is out of range.
     """
-    facts = _Facts(tokenizer, generation, config)
+    try:
+        return _collected(_Facts(tokenizer, generation, config), vocab_size)
+    except (AttributeError, IndexError, TypeError, ValueError, OverflowError) as error:
+        raise CheckpointError(
+            "generation_config.json or config.json: expected token ids, lists of ids and tables name → id; "
+            f"found something else ({error})"
+        ) from error
+
+
+def _collected(facts: _Facts, vocab_size: int) -> WhisperTokens:
     eos = facts.one("eos_token_id", "<|endoftext|>")
     sot = facts.one("decoder_start_token_id", "<|startoftranscript|>")
     if eos is None or sot is None:

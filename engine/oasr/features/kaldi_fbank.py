@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from oasr.features.cmvn import GlobalCmvn
+from oasr.features.limits import MEL_BINS, RATES, WINDOW_SAMPLES, check_sizes
 from oasr.features.windows import padded_samples
 
 _PRE_EMPHASIS = 0.97
@@ -42,6 +43,14 @@ class FbankConfig:
     high_hz: float = 0.0
     scale: float = 32768.0
     snip_edges: bool = True
+
+    def __post_init__(self) -> None:
+        """Raise CheckpointError for sizes that no filter bank has."""
+        check_sizes(sample_rate=(self.sample_rate, RATES), n_mels=(self.n_mels, MEL_BINS))
+        check_sizes(
+            frame_length=(self.frame_samples, WINDOW_SAMPLES),
+            frame_shift=(self.shift_samples, WINDOW_SAMPLES),
+        )
 
     @property
     def frame_samples(self) -> int:

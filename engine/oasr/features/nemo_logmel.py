@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from oasr.features.limits import MEL_BINS, RATES, WINDOW_SAMPLES, check_sizes
 from oasr.features.mel import slaney_filters
 from oasr.features.windows import padded_samples
 
@@ -34,6 +35,15 @@ class NemoConfig:
     hop: int = 160
     preemphasis: float = 0.97
     normalize: bool = True
+
+    def __post_init__(self) -> None:
+        """Raise CheckpointError for sizes that no front end has."""
+        check_sizes(sample_rate=(self.sample_rate, RATES), n_mels=(self.n_mels, MEL_BINS))
+        check_sizes(
+            n_fft=(self.n_fft, WINDOW_SAMPLES),
+            window=(self.window, (1, self.n_fft)),
+            hop=(self.hop, WINDOW_SAMPLES),
+        )
 
 
 class NemoLogMel:

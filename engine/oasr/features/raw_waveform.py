@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from oasr.features.limits import RATES, check_sizes
 from oasr.features.windows import padded_samples
 
 _LEAST_VARIANCE = 1e-7
@@ -16,6 +17,7 @@ class RawWaveform:
 
     def __init__(self, sample_rate: int = 16000, normalize: bool = True) -> None:
         """Both are the checkpoint's."""
+        check_sizes(sample_rate=(sample_rate, RATES))
         self.sample_rate = sample_rate
         self.normalize = normalize
 

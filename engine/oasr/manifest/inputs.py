@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
@@ -10,6 +11,8 @@ from oasr.errors import ManifestError
 from oasr.manifest.duplicates import IdScan, count_if_distinct, scan_ids
 from oasr.manifest.reader import Reader
 from oasr.types import RowFailure, Utterance
+
+_OF_A_CHANNEL = re.compile(r"(.+)-ch\d+", re.DOTALL)
 
 
 class InputList:
@@ -69,6 +72,21 @@ class InputList:
                 "results are named by id, so give each row one of its own"
             )
 
+    def check_split_ids(self) -> None:
+        """Refuse a list in which a channel of one row would go by the id of another (`x` split, and `x-ch0`).
+
+        Raises:
+            ManifestError: names both ids.
+        """
+        of_a_channel = (found for name in self._ids() if (found := _OF_A_CHANNEL.fullmatch(name)))
+        taken = {found[1]: found[0] for found in of_a_channel}
+        clash = next((name for name in self._ids() if name in taken), None) if taken else None
+        if clash is not None:
+            raise ManifestError(
+                f"the channels of row {clash!r} go by {clash}-ch0, {clash}-ch1, ..., and a row has the id "
+                f"{taken[clash]!r}; give one of the two another id, or do not split channels"
+            )
+
     def count(self) -> int:
         """Number of rows of this shard; free after `check_ids`."""
         return len(range(self._first, self.total(), self._step))
@@ -88,6 +106,10 @@ class InputList:
         if len(digests) == 1:
             return digests[0]
         return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode()).hexdigest()
+
+    def _ids(self) -> Iterator[str]:
+        blocks = chain.from_iterable(reader.ids() for reader in self._readers)
+        return chain.from_iterable(blocks)
 
     def _place(self, position: int) -> str:
         places = ((reader, entry) for reader in self._readers for entry in reader.entries())

@@ -8,7 +8,7 @@ from typing import Any
 from oasr.errors import ManifestRowError
 from oasr.manifest import dialect
 from oasr.manifest.json_line import line_id, parse_line, plain_ids, plain_keys
-from oasr.manifest.lines import LineFile
+from oasr.manifest.lines import LineFile, check_length
 from oasr.manifest.paths import Resolver
 from oasr.manifest.reader import failure
 from oasr.types import RowFailure, Utterance
@@ -43,6 +43,7 @@ class JsonlReader:
         name = parsed.id or fallback_id
         origin = self.place(entry)
         try:
+            check_length(line)
             if parsed.id is None or not parsed.problem:
                 place = dialect.read_place(parsed.row)
                 name = parsed.id or dialect.made_id(place)

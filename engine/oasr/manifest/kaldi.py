@@ -10,7 +10,7 @@ from typing import Any
 
 from oasr.errors import ManifestError, ManifestRowError
 from oasr.manifest.duplicates import scan_ids
-from oasr.manifest.lines import LineFile
+from oasr.manifest.lines import LineFile, check_length
 from oasr.manifest.paths import Resolver, readable_path
 from oasr.manifest.reader import failure
 from oasr.manifest.segments import Segment, channel_of, parse_segment
@@ -55,6 +55,7 @@ class KaldiReader:
         row: dict[str, Any] = {"id": self._id(key, number)}
         origin = self.place(entry)
         try:
+            check_length(line)
             segment, source = self._locate(key, rest[0].rstrip() if rest else b"")
             self._describe(row, key, segment, source)
             return self._utterance(row, segment, source, index, origin)

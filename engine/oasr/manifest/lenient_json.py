@@ -31,11 +31,13 @@ def read(line: bytes) -> tuple[dict[str, Any], str | None]:
         text = line.decode(errors="replace")
     try:
         row = json.loads(text)
+        # Takes more of the stack than the parser does, and may be the first to find a line nested too deeply.
+        carried = _carriable(row)
     except (ValueError, RecursionError) as error:
         return {}, problem or _not_json(text, error)
     if not isinstance(row, dict):
         return {}, problem or not_an_object(row)
-    return _carriable(row), problem or _lossy_key(row) or repeated_key(text)
+    return carried, problem or _lossy_key(row) or repeated_key(text)
 
 
 def _lossy_key(row: dict[str, Any]) -> str | None:

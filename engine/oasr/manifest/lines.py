@@ -9,12 +9,15 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterator
-from itertools import islice
 from typing import IO
 
-from oasr.errors import ManifestError
+from oasr.errors import ManifestError, ManifestRowError
 
 BLOCK_LINES = 4096
+LONGEST_LINE = 16 << 20
+"""Bytes. A row with the words of a day of speech has less; a file with a longer line is no list of rows, and
+the line might take all memory."""
+_BLOCK_BYTES = 32 << 20
 _READ_BYTES = 1 << 20
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -54,11 +57,10 @@ class LineFile:
         return file
 
     def blocks(self) -> Iterator[list[bytes]]:
-        """All lines, blank ones too, in lists of at most BLOCK_LINES."""
+        """All lines, blank ones too, in lists of at most BLOCK_LINES and not much more than 32 MiB."""
         try:
             with self.open() as file:
-                while block := list(islice(file, BLOCK_LINES)):
-                    yield block
+                yield from bounded_blocks(file)
         except OSError as error:
             raise _unreadable(self.path, error) from error
 
@@ -66,7 +68,7 @@ class LineFile:
         """(line number, line) of every line that is not blank."""
         try:
             with self.open() as file:
-                for number, line in enumerate(file, 1):
+                for number, line in enumerate(bounded_lines(file), 1):
                     if not line.isspace():
                         yield number, line
         except OSError as error:
@@ -90,6 +92,44 @@ class LineFile:
     def _reader(self) -> io.BufferedReader:
         raw = io.FileIO(self.path) if self._spooled is None else _Window(self._spooled)
         return io.BufferedReader(raw, _READ_BYTES)
+
+
+def bounded_blocks(file: IO[bytes]) -> Iterator[list[bytes]]:
+    """The lines of `file` in lists, see `LineFile.blocks`."""
+    block: list[bytes] = []
+    held = 0
+    for line in bounded_lines(file):
+        block.append(line)
+        held += len(line)
+        if len(block) == BLOCK_LINES or held > _BLOCK_BYTES:
+            yield block
+            block, held = [], 0
+    if block:
+        yield block
+
+
+def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of `file`; of one that is too long its first LONGEST_LINE bytes, see `is_cut`."""
+    while line := file.readline(LONGEST_LINE):
+        if is_cut(line):
+            while is_cut(file.readline(LONGEST_LINE)):
+                pass
+            # With a NUL at its end it is neither blank nor, whatever was cut off, a whole row.
+            line = line[:-1] + b"\0"
+        yield line
+
+
+def is_cut(line: bytes) -> bool:
+    """Whether `line` is only the start of a line that is too long."""
+    return len(line) >= LONGEST_LINE and not line.endswith(b"\n")
+
+
+def check_length(line: bytes) -> None:
+    """Raise ManifestRowError for the start of a line that is too long."""
+    if is_cut(line):
+        raise ManifestRowError(
+            f"expected a line of at most {LONGEST_LINE >> 20} MiB, found a longer one; is it a list of rows?"
+        )
 
 
 def spool(stream: IO[bytes], name: str) -> IO[bytes]:

@@ -37,7 +37,8 @@ class Resolver:
         candidates = [f"{base}/{path}" if base else path for base in self.bases]
         if len(candidates) > 1:
             for candidate in candidates:
-                if Path(candidate).exists():
+                # Not Path.exists, which raises for a name that is too long.
+                if os.path.exists(candidate):  # noqa: PTH110
                     return candidate
         return candidates[0]
 

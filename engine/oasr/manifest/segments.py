@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from oasr.errors import ManifestRowError
 
+_CHANNEL_DIGITS = 9
 TO_THE_END = -1.0
 """End time by which `segments` means the end of the recording."""
 
@@ -49,7 +50,7 @@ def channel_of(value: str) -> int:
     name = value.split()[-1] if value.split() else ""
     if len(name) == 1 and "A" <= name.upper() <= "Z":
         return ord(name.upper()) - ord("A")
-    if name.isascii() and name.isdigit() and int(name) >= 1:
+    if _is_number(name) and int(name) >= 1:
         return int(name) - 1
     raise ManifestRowError(f"reco2file_and_channel: expected channel A, B, ... or 1, 2, ..., found {value!r}")
 
@@ -59,9 +60,14 @@ def _segment_channel(field: bytes) -> int:
     name = field.decode(errors="replace").upper()
     if len(name) == 1 and "A" <= name <= "Z":
         return ord(name) - ord("A")
-    if not (name.isascii() and name.isdigit()):
+    if not _is_number(name):
         raise ManifestRowError(f"segments: expected channel 0, 1, ... or A, B, ..., found {name!r}")
     return int(name)
+
+
+def _is_number(name: str) -> bool:
+    # int() refuses thousands of digits with an error of its own, and no recording has a billion channels.
+    return name.isascii() and name.isdigit() and len(name) <= _CHANNEL_DIGITS
 
 
 def _number(name: str, field: bytes) -> float:

@@ -6,12 +6,11 @@ import io
 import weakref
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from oasr.errors import ManifestRowError
-from oasr.manifest.lines import BLOCK_LINES, LineFile
+from oasr.errors import ManifestError, ManifestRowError
+from oasr.manifest.lines import LONGEST_LINE, LineFile, bounded_blocks, is_cut
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +62,7 @@ class KeyedTable:
         at = int(hashes.searchsorted(wanted))
         while at < len(hashes) and hashes[at] == wanted:
             self._file.seek(int(starts[at]))
-            fields = self._file.readline().split(None, 1)
+            fields = self._file.readline(LONGEST_LINE).split(None, 1)
             if fields and fields[0] == key:
                 yield int(starts[at]), fields[1].rstrip() if len(fields) > 1 else b""
             at += 1
@@ -90,7 +89,12 @@ class KeyedTable:
         hashes, starts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         with self.lines.open() as file:
             end = file.tell()
-            while block := list(islice(file, BLOCK_LINES)):
+            for block in bounded_blocks(file):
+                if any(map(is_cut, block)):
+                    raise ManifestError(
+                        f"{self.lines.path}: expected lines of at most {LONGEST_LINE >> 20} MiB, found a "
+                        "longer one; is this one of Kaldi's tables?"
+                    )
                 keys = ((line.split(None, 1) or [b""])[0] for line in block)
                 ends = end + np.cumsum(np.fromiter(map(len, block), np.int64, len(block)))
                 hashes.append(np.fromiter(map(hash, keys), np.int64, len(block)))

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from oasr.errors import CheckpointError
 
+_MOST = {"n_mels": 1024, "encoder_layers": 1000, "decoder_layers": 1000, "encoder_positions": 15_000}
+"""Ten times what there is. More would be built, or make minutes of audio of every short clip."""
+
 
 @dataclass(frozen=True, slots=True)
 class WhisperDims:
@@ -29,6 +32,10 @@ class WhisperDims:
         for name in self.__slots__:
             if getattr(self, name) < 1:
                 raise CheckpointError(f"Whisper {name}: expected a number > 0, got {getattr(self, name)}")
+            if getattr(self, name) > _MOST.get(name, 1 << 20):
+                raise CheckpointError(
+                    f"Whisper {name}: expected at most {_MOST.get(name, 1 << 20)}, got {getattr(self, name)}"
+                )
         for heads in (self.encoder_heads, self.decoder_heads):
             if self.width % heads:
                 raise CheckpointError(f"Whisper width {self.width} cannot be split into {heads} heads")

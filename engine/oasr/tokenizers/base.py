@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 REPLACEMENT = "\ufffd"
+MOST_LABELS = 1 << 20
+"""Labels that a vocabulary may have: three times the largest in use. A table has a place for each."""
 _CONTEXT, _LONGEST = 8, 64
 """Ids before one that may decide how it is written, and the most that are decoded with it."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oasr.errors import CheckpointError
-from oasr.tokenizers.base import IncrementalText, Tokenizer
+from oasr.tokenizers.base import MOST_LABELS, IncrementalText, Tokenizer
 from oasr.tokenizers.byte_level import ByteTable, token_bytes
 
 if TYPE_CHECKING:
@@ -92,7 +92,10 @@ class HuggingFaceTokenizer(Tokenizer):
 
     def _byte_table(self) -> ByteTable:
         vocab = self._backend.get_vocab(with_added_tokens=True)
-        entries = [b""] * (max(vocab.values(), default=-1) + 1)
+        last = max(vocab.values(), default=-1)
+        if last >= MOST_LABELS:
+            raise CheckpointError(f"expected ids below {MOST_LABELS}, found {last}")
+        entries = [b""] * (last + 1)
         for token, index in vocab.items():
             if index in self._plain_added:
                 entries[index] = token.encode()

@@ -23,7 +23,9 @@ class SentencePieceModel:
         self.path = path
         try:
             self.processor: Any = SentencePieceProcessor(model_file=str(path))
-        except (OSError, RuntimeError) as error:
+            # Pieces that are no UTF-8 show only when they are asked for.
+            self.pieces = [str(self.processor.id_to_piece(i)) for i in range(self.processor.get_piece_size())]
+        except (OSError, RuntimeError, ValueError) as error:
             raise CheckpointError(f"{path}: not a readable sentencepiece model ({error})") from error
 
     def split(self, text: str) -> list[str]:
@@ -37,11 +39,9 @@ class SentencePieceTokenizer(Tokenizer):
     def __init__(self, model: SentencePieceModel) -> None:
         """Wrap a loaded model."""
         self._processor = model.processor
-        size = int(self._processor.get_piece_size())
         self._special: dict[str, int] = {}
-        entries = [b""] * size
-        for index in range(size):
-            piece = str(self._processor.id_to_piece(index))
+        entries = [b""] * len(model.pieces)
+        for index, piece in enumerate(model.pieces):
             if self._processor.is_byte(index):
                 # Written as <0xE4>.
                 entries[index] = bytes([int(piece[3:-1], 16)])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from oasr.errors import CheckpointError
-from oasr.tokenizers.base import IncrementalText, Tokenizer
+from oasr.tokenizers.base import MOST_LABELS, IncrementalText, Tokenizer
 from oasr.tokenizers.byte_level import ByteTable
 from oasr.tokenizers.sentencepiece import SentencePieceModel
 
@@ -135,8 +135,11 @@ def read_symbols(path: Path) -> dict[int, str]:
             continue
         # A label alone is the line of a symbol that is white space itself.
         symbol, label = (" ", parts[0]) if len(parts) == 1 else (parts[0], parts[-1])
-        if len(parts) > 2 or not label.isdecimal():
-            raise CheckpointError(f"{path}:{number}: expected `symbol number`, found {line!r}")
+        # A short one first: int() refuses thousands of digits with an error of its own.
+        if len(parts) > 2 or not label.isdecimal() or len(label) > 9 or int(label) >= MOST_LABELS:
+            raise CheckpointError(
+                f"{path}:{number}: expected `symbol number`, the number below {MOST_LABELS}, found {line!r}"
+            )
         if int(label) in symbols:
             raise CheckpointError(
                 f"{path}:{number}: label {label} stands for {symbols[int(label)]!r} already"

@@ -12,6 +12,8 @@ from oasr.audio.loader import AudioLoader, LoaderSettings
 from oasr.errors import ManifestError, OptionsError
 from oasr.types import RowFailure, Utterance
 
+pytestmark = pytest.mark.usefixtures("any_rate")
+
 RATE = 100
 SETTINGS = LoaderSettings(RATE)
 

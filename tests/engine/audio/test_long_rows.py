@@ -15,6 +15,8 @@ from oasr.audio.loader import AudioLoader, LoaderSettings
 from oasr.audio.windows import Planning
 from oasr.types import RowFailure, Utterance
 
+pytestmark = pytest.mark.usefixtures("any_rate")
+
 RATE = 100
 WINDOW_S = 1.5  # too short for windows to share anything
 

@@ -112,6 +112,14 @@ def test_arrays_that_cannot_be_used(samples, rate, word):
     assert word in str(caught.value)
 
 
+def test_floats_that_were_never_scaled_are_named():
+    scaled = np.sin(np.arange(16000) / 20).astype(np.float32)
+    read = read_audio(Utterance("u", samples=scaled * 30000, sample_rate=16000))
+    (warning,) = read.warnings
+    assert "samples reach 30000 where 1 is full scale" in warning
+    assert not read_audio(Utterance("u", samples=scaled * 3, sample_rate=16000)).warnings
+
+
 # Commands -------------------------------------------------------------------------------------------
 
 

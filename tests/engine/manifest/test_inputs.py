@@ -221,7 +221,6 @@ def test_memory_does_not_grow_with_the_list(write, monkeypatch):
 
 def test_line_numbers_hold_beyond_the_first_block(write, monkeypatch):
     monkeypatch.setattr("oasr.manifest.lines.BLOCK_LINES", 2)
-    monkeypatch.setattr("oasr.manifest.tables.BLOCK_LINES", 2)
     jsonl = write("list.jsonl", A, B, "", C, "{broken", "{broken")
     scp = write("k/wav.scp", "d d.wav", "", "", "e e.wav", b"\xff f.wav")
     write("k/text", "", "e E", "", "d D", "", "")
