@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -65,6 +69,20 @@ def tiny_en_dir(tiny_en: str) -> Path:
     spec = importlib.util.find_spec(WEIGHT_PACKAGES[tiny_en][0])
     assert spec is not None and spec.origin is not None
     return Path(spec.origin).parent / "model"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real file system of 64 KiB; skips where this user may not mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if shutil.which("mount") is None or sys.platform != "linux":
+        pytest.skip("no mount command")
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True)
+    if made.returncode:
+        pytest.skip(f"cannot mount a tmpfs here: {made.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -6,7 +6,9 @@ import importlib.util
 import json
 import logging
 import os
+import subprocess
 import sys
+import time
 import wave
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -83,6 +85,67 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def child_env() -> dict[str, str]:
     """Environment in which a child process finds the packages that this one uses."""
     return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": ""}
+
+
+@pytest.fixture
+def start_paused(child_env: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start `oasr transcribe LIST -o OUT` with the fake engine, and return with the third batch in flight."""
+    children = []
+
+    def start(listed: Path, out: Path, **fake: str) -> subprocess.Popen[str]:
+        mark = tmp_path / "mark"
+        env = child_env | {"OASR_FAKE_PAUSE_IN": "3", "OASR_FAKE_MARK": str(mark)} | fake
+        command = [sys.executable, str(FAKE_OASR), "transcribe", str(listed), "-o", str(out), "--progress"]
+        pipe = subprocess.PIPE
+        child = subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True)
+        children.append(child)
+        deadline = time.monotonic() + 60
+        while not mark.exists():
+            assert child.poll() is None and child.stderr is not None, child.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        return child
+
+    yield start
+    for child in children:
+        child.kill()
+        child.communicate()
+
+
+@pytest.fixture
+def kill_server(
+    request: pytest.FixtureRequest, child_env: dict[str, str], tmp_path: Path
+) -> Iterator[Callable[[list[str], int, Path], int]]:
+    """A process that runs commands, each in a fork killed at a change: `kill_server(args, change, folder)`.
+
+    They have the fake engine, or, by an indirect parameter "--serve-real", the real one.
+    """
+    how = getattr(request, "param", "--serve")
+    # A fork has no use for the threads of its parent, so the parent must not have any.
+    env = child_env | {"OMP_NUM_THREADS": "1"}
+    with (
+        (tmp_path / "stderr").open("w") as stderr,
+        subprocess.Popen(
+            [sys.executable, str(FAKE_OASR), how],
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdin is not None and process.stdout is not None
+        orders, answers = process.stdin, process.stdout
+
+        def run(args: list[str], die_at: int, folder: Path) -> int:
+            asked = {"args": args, "die_at": die_at, "die_in": str(folder)}
+            orders.write(json.dumps(asked) + "\n")
+            orders.flush()
+            return int(answers.readline())
+
+        yield run
+        orders.close()
+    assert "Traceback" not in (tmp_path / "stderr").read_text()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shlex
 import shutil
 import struct
 import subprocess
@@ -121,6 +122,14 @@ def test_duplicate_ids_are_refused_before_the_model_loads(oasr, engines, manifes
     done = oasr("transcribe", manifest(3, '{"id": "rab", "audio": "raa.wav"}'), "-o", tmp_path / "out")
     assert done.code == 2 and engines == [] and not (tmp_path / "out").exists()
     assert "'rab'" in done.err and "list.jsonl:2" in done.err and "list.jsonl:4" in done.err
+
+
+def test_a_channel_that_would_go_by_another_rows_id_is_refused(oasr, engines, manifest, tmp_path):
+    listed = manifest(1, '{"id": "raa-ch1", "audio": "raa.wav"}', '{"id": "-ch0", "audio": "raa.wav"}')
+    done = oasr("transcribe", listed, "--channel", "split", "-o", tmp_path / "out")
+    assert done.code == 2 and engines == [] and not (tmp_path / "out").exists()
+    assert "'raa'" in done.err and "'raa-ch1'" in done.err
+    assert oasr("transcribe", listed, "-o", tmp_path / "out").code == 0
 
 
 @pytest.mark.parametrize("text", ["", "\n \n\n"])
@@ -319,6 +328,22 @@ def test_what_the_checkpoint_cannot_do_is_refused_before_work(
         assert word in done.err
     assert not any(engine.heard for engine in engines)
     assert oasr("transcribe", manifest(1), "-o", tmp_path / "out").code == 0  # the folder is still free
+
+
+@pytest.mark.parametrize(
+    ("closed", "to_folder", "code"), [("2>&-", True, 0), (">&- 2>&-", True, 0), (">&-", False, 1)]
+)
+def test_closed_standard_streams(manifest, tmp_path, child_env, read_rows, closed, to_folder, code):
+    where = ["-o", tmp_path / "out"] if to_folder else []
+    command = shlex.join(map(str, [sys.executable, SCRIPT, "transcribe", manifest(2), *where]))
+    done = subprocess.run(
+        ["sh", "-c", f"{command} {closed}"], env=child_env, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == code
+    if to_folder:
+        assert [row["id"] for row in read_rows(tmp_path / "out")] == ["raa", "rab"]
+    else:
+        assert "stdout is closed" in done.stderr and "--output-dir" in done.stderr
 
 
 def test_no_input_at_all_is_usage(oasr, engines):

@@ -5,37 +5,12 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).with_name("fake_oasr.py")
 # OASR_KILLS=50 is the long form of the test.
 KILLS = int(os.environ.get("OASR_KILLS", "10"))
-
-
-@pytest.fixture
-def server(child_env, tmp_path):
-    """A process that runs commands, each in a fork that is killed at a change: `server(args, n, folder)`."""
-    command = [sys.executable, str(SCRIPT), "--serve"]
-    with (
-        (tmp_path / "stderr").open("w") as stderr,
-        subprocess.Popen(
-            command, env=child_env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True
-        ) as process,
-    ):
-
-        def run(args: list[str], die_at: int, folder: Path) -> int:
-            asked = {"args": args, "die_at": die_at, "die_in": str(folder)}
-            process.stdin.write(json.dumps(asked) + "\n")
-            process.stdin.flush()
-            return int(process.stdout.readline())
-
-        yield run
-        process.stdin.close()
-    assert "Traceback" not in (tmp_path / "stderr").read_text()
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
@@ -47,13 +22,13 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="finds what is written by /proc")
-def test_kills_at_random_points_lose_nothing(oasr, engines, manifest, tmp_path, server):
+def test_kills_at_random_points_lose_nothing(oasr, engines, manifest, tmp_path, kill_server):
     listed, out, whole = manifest(60, '{"id": "gone", "audio": "gone.wav"}'), tmp_path / "out", tmp_path / "w"
     command = ["transcribe", str(listed), "--resume", "-f", "txt,kaldi"]
     points, killed, held = random.Random(KILLS), 0, 0
     reach = max(6, 600 // KILLS)  # a run makes some four changes a row, and some at its ends
     for _ in range(KILLS):
-        code = server([*command, "-o", str(out)], points.randint(1, reach), out)
+        code = kill_server([*command, "-o", str(out)], points.randint(1, reach), out)
         assert code in (-9, 3)
         killed += code == -9
         results = out / "results.jsonl"

@@ -25,7 +25,7 @@ class AppendFile:
 
         Raises:
             OutputError: another run holds it.
-            OSError: it cannot be opened for writing.
+            OSError: it cannot be opened for writing, or is a link: what that leads to is not ours to change.
         """
         self.path = path
         self._fd = _open_locked(path)
@@ -83,8 +83,9 @@ class AppendFile:
 
 
 def _open_locked(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
     while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
+        fd = os.open(path, flags, 0o666)
         try:
             _lock(fd, path)
             # Whoever held the lock may have replaced the file meanwhile: then this is the old one.

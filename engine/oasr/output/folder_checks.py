@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from oasr.errors import OptionsError, OutputError
+from oasr.output.append_file import AppendFile
 from oasr.output.name_book import RECORD_NAME
 from oasr.output.results_file import RESULTS_NAME, TEMPORARY_PREFIX, read_results
 
@@ -50,10 +51,20 @@ def check_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
             )
         if not (resume or overwrite) and _holds_anything(folder):
             raise not_empty(folder)
+        for name in (RESULTS_NAME, RECORD_NAME):
+            _check_no_link(folder / name)
         if overwrite:
             _check_ours(folder / RESULTS_NAME)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be used for output: {error.strerror or error}") from error
+
+
+def _check_no_link(path: Path) -> None:
+    if path.is_symlink():
+        raise OutputError(
+            f"{path}: expected a file of oasr's own, found a link to {path.readlink()}, which would be "
+            "written to; remove the link or choose another output folder"
+        )
 
 
 def not_empty(folder: Path) -> OutputError:
@@ -81,6 +92,7 @@ def _holds_anything(folder: Path) -> bool:
 def _check_ours(results: Path) -> None:
     if not results.exists():
         return
+    AppendFile(results).close()  # refused here, before any work, while another run has it
     try:
         for _ in islice(read_results(results), 1):
             pass

@@ -88,7 +88,9 @@ def atomic_file(path: Path, durable: bool = True) -> Iterator[IO[bytes]]:
     """
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}")
     try:
-        with temporary.open("wb") as target:
+        # A link of that name, whoever put it there, must not lead the writing out of the folder.
+        temporary.unlink(missing_ok=True)
+        with temporary.open("xb") as target:
             yield target
             if durable:
                 target.flush()

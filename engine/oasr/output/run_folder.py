@@ -175,8 +175,7 @@ class RunFolder:
         if failed:
             with _explained(self.path, "the failed rows cannot be taken out of the results"):
                 drop_failed(self._log.path)
-                self._log.close()
-                self._log = AppendFile(self._log.path)  # the file of this name is another one now
+                self._follow_name()
             self._stored = {name: offset for offset, name, _ in read_results(self._log.path)}
         return before - len(self._stored)
 
@@ -256,11 +255,18 @@ class RunFolder:
         order = self._order()
         if any(a > b for a, b in pairwise(order)):
             rewrite_in_order(self._log, order)
+            self._follow_name()
         self._ordered = True
 
+    def _follow_name(self) -> None:
+        """Hold and lock the file that has the results' name now, in place of the one that had it."""
+        before = self._log
+        self._log = AppendFile(before.path)
+        before.close()
+
     def _check_in_place(self) -> None:
-        """Raise OutputError when somebody took the file away; one put in order is another one by right."""
-        if not self._ordered and not self._log.in_place:
+        """Raise OutputError when somebody took the file away."""
+        if not self._log.in_place:
             raise OutputError(
                 f"{self._log.path}: it was removed or replaced while the run was writing it, and "
                 f"{len(self._offsets)} rows with it; choose a folder that nothing else cleans up"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from oasr.types import RequestOutput, finite
@@ -30,16 +31,35 @@ def segments_of(row: Mapping[str, Any], output: RequestOutput | None) -> list[Se
     """The segments that hold text, in order, times in whole milliseconds; words are those of `row`.
 
     With and without `output` they are the same, once `row` went through `result_row`: what its other
-    keys do not tell, its `segments` do. Each word goes to the segment that its middle falls into.
+    keys do not tell, its `segments` do. Each word goes to the segment whose text holds it.
     """
     spans = _spans(row, output)
     words: Sequence[Mapping[str, Any]] = row.get("words") or ()
-    starts = [start for start, _, _ in spans]
     groups: list[list[Mapping[str, Any]]] = [[] for _ in spans]
-    for word in words if spans else ():
-        middle = ((finite(word["start"]) or 0.0) + (finite(word["end"]) or 0.0)) / 2
-        groups[max(0, bisect_right(starts, middle) - 1)].append(word)
+    for word, place in zip(words, _places(words, spans), strict=True) if spans else ():
+        groups[place].append(word)
     return [Segment(*span, tuple(group)) for span, group in zip(spans, groups, strict=True)]
+
+
+def _places(words: Sequence[Mapping[str, Any]], spans: Sequence[tuple[float, float, str]]) -> list[int]:
+    """The segment of each word.
+
+    Windows may share seconds of speech, and their texts then meet at a word and not at a time. So words are
+    counted off along the texts; where they are not those of the texts, a word's middle decides.
+    """
+    names, texts = ([_solid(word["word"]) for word in words], [_solid(text) for _, _, text in spans])
+    if "".join(names) == "".join(texts):
+        ends = list(accumulate(map(len, texts)))
+        begins = [0, *accumulate(map(len, names))][:-1]
+        return [min(bisect_right(ends, begin), len(spans) - 1) for begin in begins]
+    starts = [start for start, _, _ in spans]
+    middles = (((finite(word["start"]) or 0.0) + (finite(word["end"]) or 0.0)) / 2 for word in words)
+    return [max(0, bisect_right(starts, middle) - 1) for middle in middles]
+
+
+def _solid(text: object) -> str:
+    """`text` without its white space."""
+    return "".join(str(text).split())
 
 
 def segment_records(row: Mapping[str, Any], output: RequestOutput) -> list[dict[str, Any]]:

@@ -87,20 +87,6 @@ def test_a_full_disk_at_the_end_keeps_every_row(tmp_path, monkeypatch):
         assert [row["id"] for row in folder.rows()] == ["u0", "u1", "u2"]
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A real file system of 64 KiB; skips where this user may not mount one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if shutil.which("mount") is None or sys.platform != "linux":
-        pytest.skip("no mount command")
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True)
-    if made.returncode:
-        pytest.skip(f"cannot mount a tmpfs here: {made.stderr.decode().strip()}")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-
-
 @pytest.mark.parametrize("formats", [[], ["txt"]])
 def test_a_real_full_disk_and_a_resume_after_room_was_made(small_disk, formats):
     ballast = small_disk / "ballast"

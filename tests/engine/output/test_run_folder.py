@@ -278,14 +278,19 @@ def test_an_input_folder_is_refused_as_the_output(tmp_path):
 def test_a_second_run_is_locked_out_until_the_first_lets_go(tmp_path):
     out = tmp_path / "out"
     with RunFolder.open(out) as folder:
-        folder.append(*ALL[0])
-        for flags in ({"resume": True}, {"overwrite": True}):
-            with pytest.raises(OutputError, match="another oasr run is writing here"):
-                RunFolder.open(out, **flags)
         folder.append(*ALL[1])
+        _is_locked(out)
+        folder.append(*ALL[0])
         folder.finish()
+        _is_locked(out)  # the file in order is another one, and the formats of the list are still to come
     assert [row["id"] for row in results(out)] == ["a", "B"]
     run(out, resume=True)
+
+
+def _is_locked(out):
+    for flags in ({"resume": True}, {"overwrite": True}):
+        with pytest.raises(OutputError, match="another oasr run is writing here"):
+            RunFolder.open(out, **flags)
 
 
 # Formats of the whole list -------------------------------------------------------------------

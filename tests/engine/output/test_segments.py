@@ -64,11 +64,22 @@ def test_segments_of_an_earlier_run_are_dropped():
     assert "segments" not in result_row(first, "u", output((0.0, 10.0, "one two")))
 
 
-def test_each_word_goes_to_the_segment_of_its_middle():
+@pytest.mark.parametrize(("text", "words"), [("six two", ["six", "two"]), ("六 二三", ["六", "二", "三"])])
+def test_windows_that_share_speech_keep_the_words_of_their_texts(text, words):
+    """They meet at a word, which may be said after the time at which the second one takes over."""
+    times = [WordTiming(word, 30.5 + i, 31.0 + i, 1.0) for i, word in enumerate(words)]
+    first, second = text.split()
+    result = output((0.0, 30.0, first), (30.0, 40.0, second), text=text, words=tuple(times))
+    for source in (result, None):
+        found = segments_of(row_of(result), source)
+        assert [[word["word"] for word in s.words] for s in found] == [words[:1], words[1:]]
+
+
+def test_words_of_another_text_go_to_the_segment_of_their_middle():
     words = tuple(
         WordTiming(w, t, t + 2, 1.0) for w, t in (("a", 0.0), ("b", 28.5), ("c", 29.5), ("d", 50.0))
     )
-    result = output((0.0, 30.0, "a b"), (30.0, 40.0, "c d"), text="a b c d", words=words)
+    result = output((0.0, 30.0, "A b"), (30.0, 40.0, "c d"), text="A b c d", words=words)
     for source in (result, None):
         found = segments_of(row_of(result), source)
         assert [[word["word"] for word in segment.words] for segment in found] == [["a", "b"], ["c", "d"]]
