@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from oasr.gate.schema import Reference, load
+from oasr.gate.schema import Entry, Reference, load
+
+ON_A_CPU = {
+    *("tiny.en-gate60-float32", "tiny.en-gate60-auto"),
+    *("digits-greedy", "digits-beam", "digits-rescoring"),
+}
+"""Entries whose model and list come with the repository and its extras."""
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +33,7 @@ def test_every_entry_is_recorded_with_its_reason(reference):
     keys = {entry.key for entry in reference.entries}
     assert {"tiny.en-gate60-float32", "tiny.en-gate60-auto", "base-gate60-auto"} <= keys
     assert {"tiny.en-bench341-auto", "base-bench341-auto"} <= keys
+    assert {"base-awkward34-auto", "base-multi14-auto", "base-zh21-auto"} <= keys
     assert {"digits-greedy", "digits-beam", "digits-rescoring"} <= keys
     assert [entry.key for entry in reference.entries if entry.record is None or not entry.why] == []
 
@@ -40,7 +47,8 @@ def test_records_are_of_the_manifest_as_it_is(reference, repo_root, rows):
 
 def test_the_tolerance_is_more_than_one_error_and_less_than_a_tenth_of_the_rate(reference):
     for entry in reference.entries:
-        assert 100 / entry.ref_units < reference.tolerance_pct
+        # Of 314 characters one is more than the tolerance: that list allows no error more.
+        assert 100 / entry.ref_units < reference.tolerance_pct or entry.key == "base-zh21-auto"
         # The digits have hardly an error to begin with.
         assert entry.key.startswith("digits-") or reference.tolerance_pct < entry.error_rate_pct / 10
 
@@ -69,7 +77,6 @@ def test_the_workflow_runs_the_gate_with_flags_and_entries_that_exist(repo_root,
     import typer.main
 
     from oasr_cli.app import app
-    from oasr_cli.commands.gate import select
 
     workflow = yaml.safe_load((repo_root / "ci" / "github-gate.yml").read_text("utf-8"))
     assert True in workflow  # YAML 1.1 reads the key `on` as a boolean
@@ -82,20 +89,22 @@ def test_the_workflow_runs_the_gate_with_flags_and_entries_that_exist(repo_root,
     assert words[:3] == ["oasr", "gate", "ci/wer-reference.json"]
     known = {name for p in typer.main.get_command(app).commands["gate"].params for name in p.opts}
     assert {word for word in words if word.startswith("--")} <= known
-    assert len(select(reference.entries, [words[words.index("--only") + 1]])) == 2
+    assert "--strict-assets" in words, "an entry whose list is lost would pass"
+    assert {entry.key for entry in chosen(reference, words)} == ON_A_CPU
+
+
+def chosen(reference: Reference, words: list[str]) -> list[Entry]:
+    """The entries that the arguments of `oasr gate` choose."""
+    from oasr_cli.commands.gate import select
+
+    return select(reference.entries, [words[i + 1] for i, word in enumerate(words) if word == "--only"])
 
 
 def test_continuous_integration_runs_what_a_cpu_can(reference, repo_root):
-    from oasr_cli.commands.gate import select
-
     script = (repo_root / "ci" / "test.sh").read_text("utf-8").replace("\\\n", " ")
     (line,) = (line for line in script.splitlines() if line.startswith("oasr gate "))
     words = shlex.split(line)
     assert "--strict-assets" in words, "an entry whose list is lost would pass"
-    chosen = select(reference.entries, [words[i + 1] for i, word in enumerate(words) if word == "--only"])
-    assert {entry.device for entry in chosen} == {"cpu"}, "with --strict-assets all others fail there"
-    keys = {entry.key for entry in chosen}
-    assert keys == {
-        *("tiny.en-gate60-float32", "tiny.en-gate60-auto"),
-        *("digits-greedy", "digits-beam", "digits-rescoring"),
-    }
+    entries = chosen(reference, words)
+    assert {entry.device for entry in entries} == {"cpu"}, "with --strict-assets all others fail there"
+    assert {entry.key for entry in entries} == ON_A_CPU

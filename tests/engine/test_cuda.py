@@ -79,8 +79,8 @@ def test_collated_batches_wait_for_their_copies():
     requests = [request(n, 100_000) for n in (1, 2, 3, 4)]
     futures = [collator.submit(MicroBatch(tuple(requests), 400_000)) for _ in range(8)]
     for future in futures:
-        collated = future.result().on_current_stream()
-        sums = (collated.samples * 1000).round().sum(1) / 100_000
+        collated = future.result()
+        sums = (collated.take() * 1000).round().sum(1) / 100_000
         assert sums.tolist() == pytest.approx([1, 2, 3, 4], rel=1e-4)
         assert collated.lengths.tolist() == [100_000] * 4
     collator.close()

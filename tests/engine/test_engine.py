@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -145,6 +146,23 @@ def test_admission_is_refused_with_a_reason(make):
 def test_items_of_unknown_shape_are_named(make, bad, found):
     with pytest.raises(OptionsError, match=f"item 0: expected a path.*{found}"):
         list(make().transcribe([bad]))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("id", 5, "a string"),
+        ("id", None, "a string"),
+        ("audio", None, "a path"),
+        ("offset", "1", "seconds as a number"),
+        ("duration", True, "seconds as a number, or None"),
+    ],
+)
+def test_fields_of_another_type_are_named(make, field, value, expected):
+    row = replace(Utterance("a", "a.wav"), **{field: value})
+    for ask in (lambda: list(make().transcribe([row])), lambda: make().add_request(row)):
+        with pytest.raises(OptionsError, match=f"item 0: {field}: expected {expected}, got {value!r}"):
+            ask()
 
 
 def test_a_sample_rate_may_be_any_integer_type(make):

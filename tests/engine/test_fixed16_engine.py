@@ -4,6 +4,7 @@ import json
 import random
 
 import pytest
+import torch
 from helpers.whisper_checkpoints import generation_config, oracle, write_hf
 from oasr import Engine, EngineConfig, Utterance
 from oasr.audio.waveform import read_waveforms
@@ -55,6 +56,8 @@ def test_tokens_are_those_of_float32(rows):
 def test_auto_takes_int16(tiny_en):
     with Engine(EngineConfig(model=tiny_en, device="cpu")) as engine:
         assert engine.dtype == "int16"
+        # Which this checkpoint stores; the head computes on a packed copy.
+        assert engine.model.decoder.tokens.weight.dtype == torch.float16
 
 
 def test_a_checkpoint_with_other_heads_keeps_float32_under_auto_and_refuses_int16(tmp_path):

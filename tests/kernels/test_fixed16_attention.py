@@ -109,8 +109,12 @@ def test_scores_that_float32_cannot_hold() -> None:
     assert not fixed16.self_attention(qkv, 1).isfinite().any()
 
 
+def windows_of(keys: Tensor, values: Tensor, lengths: Tensor) -> RowWindows:
+    return RowWindows.of(zip(keys.split(1), values.split(1), strict=True), lengths)
+
+
 def attend_window(q: Tensor, keys: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
-    windows = RowWindows.of(keys, values, lengths)
+    windows = windows_of(keys, values, lengths)
     return fixed16.attend_windows(q, (windows.keys, windows.values, windows.frames, windows.lengths))
 
 
@@ -120,7 +124,7 @@ def test_rows_of_different_windows_are_found_wherever_they_lie() -> None:
         keys, values = torch.randn(2, rows, 2, frames, 64).half()
         parts.append((torch.randn(rows, 128), keys, values, torch.full((rows,), frames)))
     alone = torch.cat([attend_window(*part) for part in parts])
-    windows = [RowWindows.of(*part[1:]) for part in parts]
+    windows = [windows_of(*part[1:]) for part in parts]
     joined = windows[0].join(windows[1]).join(windows[2])
     q = torch.cat([part[0] for part in parts])
     index = torch.tensor([5, 0, 2, 2, 3])

@@ -18,7 +18,8 @@ from oasr.registry import Registry
 ENTER, LEAVE = 0.3, 0.15
 """A region begins at the first score and lasts while there is the second. That is lower than detectors
 suggest for themselves: a region too many costs little, a whisper that is left out is lost."""
-MIN_SPEECH_S = 0.15
+MIN_SPEECH_S = 0.1
+"""A short word by itself (a spoken `six`) may rise above the noise for little longer."""
 MIN_SILENCE_S = 0.3
 """A shorter pause does not part two regions, as in the NIST Rich Transcription evaluations."""
 

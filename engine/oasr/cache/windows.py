@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -94,16 +94,16 @@ class RowWindows:
     owners: tuple[tuple[Tensor, Tensor], ...]
 
     @classmethod
-    def of(cls, keys: Tensor, values: Tensor, lengths: Tensor) -> RowWindows:
-        """Rows of contiguous float16 (B, H, S, D) `keys` and `values`, and the (B,) frames each may see.
+    def of(cls, owners: Iterable[tuple[Tensor, Tensor]], lengths: Tensor) -> RowWindows:
+        """Each row's contiguous float16 (1, H, S, D) keys and values, and the (B,) frames each may see.
 
-        Each row gets memory of its own: in a common buffer the last row of a batch would keep all others'.
+        A row brings memory of its own: in a common buffer the last row of a batch would keep all others'.
         """
-        owners = tuple((k.clone(), v.clone()) for k, v in zip(keys.split(1), values.split(1), strict=True))
+        owners = tuple(owners)
         return cls(
-            torch.tensor([k.data_ptr() for k, _ in owners], dtype=torch.int64),
-            torch.tensor([v.data_ptr() for _, v in owners], dtype=torch.int64),
-            torch.full((len(owners),), keys.shape[2]),
+            torch.tensor([keys.data_ptr() for keys, _ in owners], dtype=torch.int64),
+            torch.tensor([values.data_ptr() for _, values in owners], dtype=torch.int64),
+            torch.tensor([keys.shape[2] for keys, _ in owners], dtype=torch.int64),
             lengths.to("cpu", torch.int64),
             owners,
         )

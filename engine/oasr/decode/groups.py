@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from oasr.decode.alignment import mean_posterior
 from oasr.types import Request
 
 
@@ -35,11 +35,7 @@ class Row:
     @property
     def confidence(self) -> float | None:
         """Mean posterior of the emitted tokens in [0, 1]; None when there are none."""
-        total = 0.0
-        # In order and with one rounding a step, as the extension does it for rows with word times.
-        for log_prob in self.log_probs:
-            total += math.exp(min(log_prob, 0.0))
-        return total / len(self.log_probs) if self.log_probs else None
+        return mean_posterior(self.log_probs)
 
     def push(self, token: int, log_prob: float, ends: bool) -> None:
         """Account for one chosen token; a token that ends the row counts in the score only."""
@@ -73,8 +69,8 @@ class Group:
         """Positions of the rows that still decode."""
         return [i for i, row in enumerate(self.rows) if row.finish_reason is None]
 
-    def compact(self, decoder: Any) -> None:
-        """Drop finished rows once carrying them has cost about as much as the copy that drops them.
+    def compact(self, decoder: Any, now: bool = False) -> None:
+        """Drop finished rows, `now` or once carrying them has cost about as much as the copy that drops them.
 
         A step reads each row's cache once; a compaction reads and writes the live rows' once. So
         compacting after two wasted row-steps a live row is within a factor of two of the best
@@ -84,7 +80,7 @@ class Group:
         dead = len(self.rows) - len(live)
         self.wasted += dead
         # Without live rows nothing is copied: the owner drops the group, cache and all.
-        if not dead or (live and self.wasted < 2 * len(live)):
+        if not dead or (live and not now and self.wasted < 2 * len(live)):
             return
         if live:
             index = torch.tensor(live, dtype=torch.int64, device=self.last.device)

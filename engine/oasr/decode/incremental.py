@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,6 +15,7 @@ from oasr.decode.groups import Group, Row
 from oasr.decode.options import option
 from oasr.decode.sampling import select_next_tokens
 from oasr.decode.strategy import DecodeStrategy, NBest
+from oasr.errors import DecodeError
 from oasr.models.interfaces import EncoderOutput
 from oasr.types import Hypothesis, Request
 
@@ -82,6 +84,10 @@ class IncrementalArStrategy(DecodeStrategy):
 
         A step's cost hardly depends on its rows, so two groups cost about twice one.
         """
+        if self.device.type == "cpu":
+            # Finished rows that are carried keep an encoder window each, of the size of those made now.
+            for group in self._groups:
+                group.compact(self.model.decoder, now=True)
         start = self.prefill(encoder_out, requests)
         group = Group(start.rows, start.state, start.logits.new_zeros(len(requests), dtype=torch.int64))
         finished, untimed = len(self._finished), len(self._untimed)
@@ -138,6 +144,12 @@ class IncrementalArStrategy(DecodeStrategy):
         group.last, log_probs = select_next_tokens(self.filter_logits(logits, group.rows), group.rows)
         # Here a step waits for the device: which rows end is known on the host only.
         tokens, scores = group.last.tolist(), log_probs.tolist()
+        if not all(math.isfinite(scores[i]) for i in group.live):
+            # The largest of no numbers is token 0, over and over: a transcript that nobody said.
+            raise DecodeError(
+                "no token has a probability: the model's output is not a number; check that the samples lie "
+                "within [-1, 1], the checkpoint and --dtype"
+            )
         for i in group.live:
             row = group.rows[i]
             row.push(tokens[i], scores[i], tokens[i] in self.end_ids)

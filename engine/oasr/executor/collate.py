@@ -12,30 +12,36 @@ from torch import Tensor
 from oasr.executor.batching import MicroBatch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Collated:
     """A micro-batch in device memory.
 
     Attributes:
         batch: the requests, row by row.
-        samples: (B, window) float32, zero-padded, on the device.
+        samples: (B, window) float32, zero-padded, on the device; None once they have been taken.
         lengths: (B,) int64 valid samples, on the host, where frames are counted without waiting for
             the device.
         ready: CUDA event behind the copies, None on a CPU.
     """
 
     batch: MicroBatch
-    samples: Tensor
+    samples: Tensor | None
     lengths: Tensor
     ready: torch.cuda.Event | None = None
 
-    def on_current_stream(self) -> Collated:
-        """Make the current stream wait for the copy, and keep its memory alive for it."""
+    def take(self) -> Tensor:
+        """The samples, which the current stream waits for; whoever takes them decides how long they stay.
+
+        A batch of 16 windows of 30 s is 31 MB, and nobody needs it once there are features.
+        """
+        samples, self.samples = self.samples, None
+        if samples is None:
+            raise RuntimeError("the samples of a batch can be taken once")
         if self.ready is not None:
-            stream = torch.cuda.current_stream(self.samples.device)
+            stream = torch.cuda.current_stream(samples.device)
             stream.wait_event(self.ready)
-            self.samples.record_stream(stream)
-        return self
+            samples.record_stream(stream)
+        return samples
 
 
 class Collator:

@@ -238,13 +238,13 @@ class OfflineExecutor:
                 self._next, self._next_batch = self._collator.submit(batch), batch
 
     def _encode(self, collated: Collated) -> EncoderOutput:
-        collated.on_current_stream()
-        requests = collated.batch.requests
+        samples, requests = collated.take(), collated.batch.requests
         self.counters.count_batch(collated.batch)
         if self.device.type == "cpu":
-            self._memory.before_encoding(collated.samples.numel() / self.model.frontend.sample_rate)
+            self._memory.before_encoding(samples.numel() / self.model.frontend.sample_rate)
         with self.counters.time("features"):
-            features, frames = self.model.frontend(collated.samples, collated.lengths)
+            features, frames = self.model.frontend(samples, collated.lengths)
+        del samples
         conditioning = self.model.encoder_conditioning(requests)
         forward = (
             self.model.forward_offline if self.strategy.consumes == "log_probs" else self.model.encode_offline

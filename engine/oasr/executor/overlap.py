@@ -138,6 +138,8 @@ def _part(
         output,
         text=text,
         tokens=(output.tokens[0][tokens],),
+        scores=output.scores[:1],
+        nbest_texts=(text,) if output.nbest_texts else (),
         words=words,
         timestamps=None if output.timestamps is None else output.timestamps[tokens],
         segments=((*span, text),) if text else (),

@@ -1,20 +1,17 @@
-"""Hypotheses → text, and the windows of one utterance → one result."""
+"""Hypotheses → text, and which windows belong to one utterance."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from oasr.errors import RowError
+from oasr.executor.joining import join_texts, whole
 from oasr.executor.overlap import join_overlap
 from oasr.executor.rescue import Outcome
 from oasr.tokenizers.base import Tokenizer
-from oasr.types import RequestOutput, WordTiming
-
-T = TypeVar("T")
+from oasr.types import RequestOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +48,7 @@ class _Open:
     parts: list[RequestOutput] = field(default_factory=list)
     early: dict[int, tuple[float | None, RequestOutput]] = field(default_factory=dict)
     shown: int = 0
+    n_best: int = 1
 
 
 class ResultAssembler:
@@ -80,6 +78,7 @@ class ResultAssembler:
         """Account for one window; the whole utterance's result when it was the last."""
         request = outcome.request
         waiting = self._open[request.key]
+        waiting.n_best = request.options.n_best
         waiting.early[request.window] = (
             request.cut_s,
             failure(request.id, outcome.error, request.admitted_at)
@@ -159,94 +158,15 @@ def _news(waiting: _Open) -> RequestOutput | None:
 
 def _join(waiting: _Open, ended: Ended) -> RequestOutput:
     """Windows in order → one result; a failed window fails the utterance, since a hole would be silent."""
-    failed = next((part for part in waiting.parts if not part.ok), None)
+    joined = next((part for part in waiting.parts if not part.ok), None)
     if ended.error is not None:
-        failed = failure(waiting.name, ended.error, waiting.since)
-    if failed is None:
-        return _whole(waiting, ended)
+        joined = failure(waiting.name, ended.error, waiting.since)
+    if joined is None:
+        joined = whole(waiting.parts, waiting.n_best, ended.end_s)
     return replace(
-        failed,
+        joined,
         duration_s=ended.duration_s,
         speech=ended.speech,
         warnings=ended.warnings,
         latency_s=time.perf_counter() - waiting.since,
-    )
-
-
-def _whole(waiting: _Open, ended: Ended) -> RequestOutput:
-    """One result from its windows; the fullest window speaks for the language."""
-    parts = waiting.parts
-    main = max(parts, key=lambda p: len(p.tokens[0]))
-    tokens = tuple(t for part in parts for t in part.tokens[0])
-    single = len(parts) == 1
-    # Every token's posterior weighs the same, whichever window it fell into.
-    weighed = [(p.confidence, len(p.tokens[0])) for p in parts if p.confidence is not None]
-    total = sum(n for _, n in weighed)
-    reasons = [part.finish_reason for part in parts]
-    return RequestOutput(
-        main.request_id,
-        text=join_texts([part.text or "" for part in parts]),
-        tokens=main.tokens if single else (tokens,),
-        scores=main.scores if single else (sum(part.scores[0] for part in parts),),
-        nbest_texts=main.nbest_texts if single else (),
-        words=_in_order(_concatenated([part.words for part in parts]), ended.end_s),
-        timestamps=_until(_concatenated([part.timestamps for part in parts]), ended.end_s),
-        confidence=sum(c * n for c, n in weighed) / total if total else None,
-        finish_reason="length" if "length" in reasons else "stop",
-        language=main.language,
-        language_probability=main.language_probability,
-        duration_s=ended.duration_s,
-        segments=tuple(segment for part in parts for segment in part.segments),
-        speech=ended.speech,
-        warnings=ended.warnings,
-        latency_s=time.perf_counter() - waiting.since,
-    )
-
-
-def _concatenated(lists: Sequence[tuple[T, ...] | None]) -> tuple[T, ...] | None:
-    """All items in order; None when one of the lists is not known."""
-    known = [items for items in lists if items is not None]
-    return tuple(item for items in known for item in items) if len(known) == len(lists) else None
-
-
-def _until(
-    times: tuple[tuple[float, float], ...] | None, end_s: float
-) -> tuple[tuple[float, float], ...] | None:
-    return None if times is None else tuple((start, min(end, end_s)) for start, end in times)
-
-
-def _in_order(words: tuple[WordTiming, ...] | None, end_s: float) -> tuple[WordTiming, ...] | None:
-    """The words with times inside the recording, and never running backwards where windows overlap."""
-    if words is None:
-        return None
-    ordered: list[WordTiming] = []
-    for word in words:
-        if word.end > end_s:
-            word = replace(word, end=end_s)
-        if ordered and word.start < ordered[-1].end:
-            before = ordered[-1]
-            start = before.end if before.end < word.end else max(word.start, before.start)
-            word = replace(word, start=start, end=max(word.end, before.end))
-        ordered.append(word)
-    return tuple(ordered)
-
-
-def join_texts(texts: Sequence[str]) -> str:
-    """Join window texts: a space between them, none between two characters of a space-less script."""
-    joined = ""
-    for text in texts:
-        if joined and text and not (_spaceless(joined[-1]) and _spaceless(text[0])):
-            joined += " "
-        joined += text
-    return joined
-
-
-def _spaceless(char: str) -> bool:
-    """True for CJK ideographs, kana, and their punctuation and full-width forms."""
-    code = ord(char)
-    return (
-        0x3000 <= code <= 0x30FF
-        or 0x3400 <= code <= 0x9FFF
-        or 0xF900 <= code <= 0xFAFF
-        or 0xFF00 <= code <= 0xFFEF
     )

@@ -56,25 +56,23 @@ def require_capability(model: AsrModel, capability: str) -> None:
     """Check once, at construction, that `model` can serve `capability`.
 
     Raises:
-        CapabilityError: the checkpoint does not advertise it, or advertises it and lacks members;
-            the message names the advertised families or the missing members.
+        CapabilityError: the checkpoint does not advertise it, or lacks members; the message names the
+            missing members, and the families that are advertised instead.
     """
+    missing = [path for path in CAPABILITIES.get(capability, ()) if not _has(model, path)]
+    lacks = f"lacks the model members: {', '.join(missing)}"
     if capability not in model.capabilities:
         raise CapabilityError(
             f"this {model.architecture} checkpoint cannot decode with {capability!r}; "
-            f"it offers: {', '.join(model.capabilities) or 'nothing'}"
+            f"it offers: {', '.join(model.capabilities) or 'nothing'}" + (f", and {lacks}" if missing else "")
         )
     if capability not in CAPABILITIES:
         raise CapabilityError(
             f"capability {capability!r} is not declared, so nobody knows which model members it needs; "
             "the package that brings the decode family has to call declare_capability"
         )
-    missing = [path for path in CAPABILITIES[capability] if not _has(model, path)]
     if missing:
-        raise CapabilityError(
-            f"this {model.architecture} checkpoint advertises {capability!r} "
-            f"but lacks the model members: {', '.join(missing)}"
-        )
+        raise CapabilityError(f"this {model.architecture} checkpoint advertises {capability!r} but {lacks}")
 
 
 def _has(model: object, path: str) -> bool:
@@ -157,6 +155,8 @@ class AsrModel(nn.Module):
     lfr_n: int = 1
     subsampling_rate: int | None = None
     max_window_s: float | None = None
+    # `aed`: the token whose probability at the start says that nobody speaks; None = the model knows none.
+    no_speech_id: int | None = None
     frontend: Frontend
     tokenizer: Any
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from oasr.features.whisper_logmel import WhisperLogMel
 from oasr.kernels import fixed16
@@ -79,6 +80,11 @@ class WhisperModel(AsrModel):
         if isinstance(self.encoder, WhisperEncoder):
             self.encoder = Fixed16WhisperEncoder(self.encoder)
         pack_decoder(self.decoder)
+        # The head has a packed copy; what is looked up loses nothing in the type that most checkpoints store.
+        embeddings = self.decoder.tokens.weight
+        halves = embeddings.half()
+        if torch.equal(halves.float(), embeddings):
+            self.decoder.tokens.weight = nn.Parameter(halves, requires_grad=False)
 
     def stated_language(self, options: DecodingOptions) -> str | None:
         """The checkpoint's code for the language asked for; English on an English-only checkpoint."""

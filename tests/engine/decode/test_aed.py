@@ -246,6 +246,16 @@ def test_real_weights_give_the_tokens_of_transformers(tiny_en_dir, demo_manifest
             assert tuple(logits.argmax(-1).tolist()) == (*output.tokens[0], ours.model.eos_id)
 
 
+def test_a_row_whose_logits_are_no_numbers_fails_alone(folder):
+    """Features of such samples overflow; the largest of NaNs would be token 0 until the limit."""
+    clips = [noise(1), noise(2) * np.float32(1e30), noise(3)]
+    with engine(folder) as ours:
+        alone = [o.tokens for i in (0, 2) for o in ours.transcribe([(clips[i], RATE)])]
+        good, bad, also_good = ours.transcribe([(clip, RATE) for clip in clips])
+    assert (bad.error_stage, bad.text) == ("decode", None) and "not a number" in bad.error_message
+    assert [good.tokens, also_good.tokens] == alone
+
+
 def test_a_loop_in_a_short_window_is_cut_off_and_decoded_again_in_full(folder):
     clips = [(noise(i, 0.1), RATE) for i in range(6)]
     auto = {"window": "auto", "window_pad_s": 0.1, "window_round_s": 0.1}

@@ -13,7 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oasr.decode.alignment import FrameClock, TokenAlignment, emission_fields, span_fields
+from oasr.decode.alignment import (
+    FrameClock,
+    TokenAlignment,
+    emission_fields,
+    mean_posterior,
+    span_fields,
+)
 from oasr.native import extension
 from oasr.types import Request, WordTiming
 
@@ -86,6 +92,7 @@ def test_words_equal_the_oracle(data, pieces, frame_s, offset, duration) -> None
     got = extension().alignment.time_spans(pieces, table, log_probs, frame_s, offset, duration)
     words, times, confidence = oracle(pieces, spans, log_probs, frame_s, offset, duration)
     assert got == (words, times, confidence)
+    assert mean_posterior(log_probs) == (confidence if pieces else None)
     frames = [first for first, _ in spans]
     emitted = extension().alignment.time_emissions(pieces, frames, log_probs, frame_s, offset, duration)
     assert emitted == oracle(pieces, emission_spans(frames), log_probs, frame_s, offset, duration)

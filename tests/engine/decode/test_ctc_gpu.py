@@ -142,6 +142,11 @@ def test_a_row_is_the_same_in_every_batch(timed: bool) -> None:
     strategy = build(nbest=3)
     requests = [request(c, k, word_timestamps=timed) for k, c in enumerate(clips(40))]
     alone = run(strategy, requests, max_batch_size=1)
+    # Asking for words changes no bit of anything else.
+    asked = run(strategy, [request(c, k, word_timestamps=not timed) for k, c in enumerate(clips(40))])
+    for key, one in alone.items():
+        other = asked[key]
+        assert (other.tokens, other.scores, other.confidence) == (one.tokens, one.scores, one.confidence)
     assert sorted(alone) == list(range(40)) and len({o.text for o in alone.values()}) > 20
     for size, order in ((7, requests), (64, requests[::-1])):
         together = run(strategy, order, max_batch_size=size)

@@ -85,6 +85,16 @@ def test_resolution_order_is_default_then_legacy_then_given():
     assert resolve(Options, {"other_family": 1}, {}) == Options()
 
 
+def test_a_flat_name_may_be_given_like_the_own_one():
+    assert resolve(Options, {"old_beam": 6}, {"old_beam": "7", "old_weight": "none"}) == Options(
+        beam=7, weight=None
+    )
+    with pytest.raises(OptionsError, match="beam and old_beam are two names of one option"):
+        resolve(Options, {}, {"old_beam": 7, "beam": 7})
+    with pytest.raises(OptionsError, match="beam: expected int, got 'x'"):
+        resolve(Options, {}, {"old_beam": "x"})
+
+
 def test_describe_lists_every_field_as_declared():
     specs = {spec.name: spec for spec in describe(Options)}
     assert list(specs) == ["beam", "nbest", "weight", "fast", "name", "mode", "sub"]

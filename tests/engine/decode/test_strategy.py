@@ -57,6 +57,12 @@ def test_a_family_the_checkpoint_does_not_offer_is_refused_at_construction(famil
         build(FakeModel(families=("fake_ar",)))
 
 
+def test_what_an_unadvertised_family_would_need_is_named(family, monkeypatch):
+    monkeypatch.setitem(CAPABILITIES, "fake_ctc", ("forward_offline", "blank_id"))
+    with pytest.raises(CapabilityError, match=r"it offers: fake_ar, and lacks the model members: blank_id$"):
+        build(FakeModel(families=("fake_ar",)))
+
+
 def test_advertised_but_missing_members_are_named(family, monkeypatch):
     monkeypatch.setitem(CAPABILITIES, "fake_ctc", ("forward_offline", "blank_id", "decoder.flux"))
     with pytest.raises(CapabilityError, match=r"lacks the model members: blank_id, decoder\.flux"):
@@ -229,6 +235,26 @@ def test_decoding_options_check_their_types(field, value, words):
 def test_engine_values_that_no_engine_could_use_are_named(field, value):
     with pytest.raises(OptionsError, match=f"{field}: expected an? (integer|number) >=? 0, got"):
         EngineConfig(**{field: value})
+
+
+@pytest.mark.parametrize("field", ["workers", "threads"])
+def test_more_threads_than_a_machine_has_room_for_are_refused(field):
+    assert getattr(EngineConfig(**{field: 1024}), field) == 1024
+    with pytest.raises(OptionsError, match=f"{field}: expected at most 1024, got 1025"):
+        EngineConfig(**{field: 1025})
+
+
+def test_an_empty_name_is_no_default(family):
+    with pytest.raises(OptionsError, match="unknown decode family ''; known: "):
+        build(decode_method="")
+    with pytest.raises(OptionsError, match=r"model: expected a catalog name.*got ''"):
+        EngineConfig(model="")
+
+
+@pytest.mark.parametrize("value", ["en", 3, [("language", "en")]])
+def test_decoding_options_are_no_loose_values(value):
+    with pytest.raises(OptionsError, match="options: expected DecodingOptions or a mapping"):
+        DecodingOptions.coerce(value)
 
 
 def test_decoding_options_check_their_ranges():

@@ -34,7 +34,8 @@ def test_the_verdict_follows_from_rate_units_and_assets(run, verdict, failed):
 
 def test_reasons_say_what_was_expected_and_found():
     assert judge(outcome(measured(13)), TOLERANCE).reason == "+1.50 points, more than the tolerance of 1"
-    assert "-1.50 points; tighten the record" in judge(outcome(measured(7)), TOLERANCE).reason
+    hint = judge(outcome(measured(7)), TOLERANCE).reason
+    assert hint == f"-1.50 points; tighten the record with --only {entry().key} --update --why REASON"
     assert "expected 200 reference units, found 201" in judge(outcome(measured(units=201)), TOLERANCE).reason
     reason = judge(outcome(measured(model="c" * 64)), TOLERANCE).reason
     assert reason == f"model: expected sha256 {MODEL}, found {'c' * 64}"

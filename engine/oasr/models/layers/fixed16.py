@@ -42,7 +42,7 @@ class Fixed16CrossAttention(nn.Module):
 
     def project_window(self, hidden: Tensor, lengths: Tensor) -> RowWindows:
         """Float16 keys and values of (B, S, width) encoder output; row b sees `lengths[b]` frames."""
-        return RowWindows.of(*self.kv.window(hidden), lengths)
+        return RowWindows.of((self.kv.window(row) for row in hidden.split(1)), lengths)
 
     def weights(self, x: Tensor, window: RowWindows, mask: Tensor | None, heads: Sequence[int]) -> Tensor:
         """The (B, len(heads), L, S) float32 softmax of `forward` in some of its heads."""
