@@ -14,6 +14,8 @@ DTYPES = ("auto", "float32", "bfloat16", "float16", "int16", "int8")
 _WHOLE = ("max_batch_size", "workers", "decode_steps_per_tick", "max_new_tokens")
 _REAL = ("max_tick_ms",)
 _OPTIONAL = ("threads", "max_decode_slots", "max_batch_seconds", "decode_kv_budget_gib", "max_window_s")
+_MOST_THREADS = 1024
+"""Readers, or threads of torch. More than a machine has room for end in errors that name something else."""
 _REALS = (*_REAL, "max_batch_seconds", "decode_kv_budget_gib", "max_window_s")
 
 
@@ -65,6 +67,8 @@ class EngineConfig:
 
     def __post_init__(self) -> None:
         """Raise OptionsError for a value that no engine could use."""
+        if self.model == "":
+            raise OptionsError("model: expected a catalog name, checkpoint folder or file, or hub id, got ''")
         if self.dtype not in DTYPES:
             raise OptionsError(f"dtype: expected one of {', '.join(DTYPES)}, got {self.dtype!r}")
         if self.decoder_type not in ("ctc_cuda", "ctc_wfst"):
@@ -76,6 +80,9 @@ class EngineConfig:
             kind, words = (Real, "a number") if name in _REALS else (Integral, "an integer")
             if not _is(kind, value) or not 0 < value < math.inf:
                 raise OptionsError(f"{name}: expected {words} > 0, got {value!r}")
+        for name in ("workers", "threads"):
+            if (getattr(self, name) or 0) > _MOST_THREADS:
+                raise OptionsError(f"{name}: expected at most {_MOST_THREADS}, got {getattr(self, name)}")
         held = self.decode_admit_window_ms
         if not _is(Real, held) or not 0 <= held < math.inf:
             raise OptionsError(f"decode_admit_window_ms: expected a number >= 0, got {held!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,10 @@ def utterances_of(items: Iterable[Any], start: int = 0) -> Iterator[Utterance | 
 
 def utterance_of(item: Any, index: int) -> Utterance | RowFailure:
     """The row for one item; an array gets the id `item-<index>`."""
-    if isinstance(item, (Utterance, RowFailure)):
+    if isinstance(item, Utterance):
+        _check_types(item, index)
+        return replace(item, index=index)
+    if isinstance(item, RowFailure):
         return replace(item, index=index)
     if isinstance(item, (str, os.PathLike)):
         path = os.fspath(item)
@@ -45,3 +48,21 @@ def utterance_of(item: Any, index: int) -> Utterance | RowFailure:
         f"item {index}: expected a path, an Utterance or (samples, sample_rate in Hz as an integer), "
         f"got {found or type(item).__name__}"
     )
+
+
+def _check_types(row: Utterance, index: int) -> None:
+    """Refuse what no list could have given: readers take the types of a row's fields for granted.
+
+    Raises:
+        OptionsError: names the item, the field and what it takes.
+    """
+    fields = (
+        ("id", str, "a string"),
+        ("audio", (str, os.PathLike), "a path"),
+        ("offset", Real, "seconds as a number"),
+        ("duration", (Real, type(None)), "seconds as a number, or None"),
+    )
+    for name, kind, expected in fields:
+        value = getattr(row, name)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise OptionsError(f"item {index}: {name}: expected {expected}, got {value!r}")

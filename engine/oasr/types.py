@@ -155,8 +155,10 @@ class DecodingOptions:
             return cls()
         if isinstance(value, cls):
             return value
+        if not isinstance(value, Mapping):
+            raise OptionsError(f"options: expected DecodingOptions or a mapping of its fields, got {value!r}")
         known = [f.name for f in fields(cls)]
-        given: dict[str, Any] = dict(value)  # type: ignore[arg-type]
+        given: dict[str, Any] = dict(value)
         unknown = sorted(set(given) - set(known))
         if unknown:
             raise OptionsError(f"unknown decoding option {', '.join(unknown)}; known: {', '.join(known)}")

@@ -87,7 +87,7 @@ ReferenceField = Annotated[
     str | None,
     typer.Option(
         metavar="KEY",
-        help="Manifest key that holds the reference for --wer (default: text).",
+        help="Manifest key that holds the reference text (default: text).",
         rich_help_panel=_PANEL,
     ),
 ]

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from torch import Tensor
 
-from oasr.decode.alignment import emission_fields
+from oasr.decode.alignment import emission_fields, mean_posterior
 from oasr.decode.options import option
 from oasr.decode.pending import PendingReadback
 from oasr.decode.strategy import DecodeStrategy, NBest, register_decode_strategy
@@ -98,9 +98,7 @@ class CtcGpuDecodeStrategy(DecodeStrategy):
 
     def _hypothesis(self, found: CtcHypothesis, timed_for: Request | None = None) -> Hypothesis:
         """`found` for the caller, with word times when a request is given that asks for them."""
-        timed: dict[str, Any] = {
-            "confidence": float(np.exp(found.log_probs, dtype=np.float64).mean()) if found.tokens else None
-        }
+        timed: dict[str, Any] = {"confidence": mean_posterior(found.log_probs.tolist())}
         if timed_for is not None and timed_for.options.word_timestamps and self.clock is not None:
             pieces = self.model.tokenizer.token_pieces(found.tokens)
             timed = {**emission_fields(pieces, found.frames, found.log_probs, self.clock, timed_for)}

@@ -58,11 +58,14 @@ def describe(options_cls: type) -> list[OptionSpec]:
 def resolve(options_cls: type[OptionsT], legacy: Mapping[str, Any], given: Mapping[str, Any]) -> OptionsT:
     """Build `options_cls`: defaults, then deprecated flat fields, then `given`.
 
+    `given` may name an option by its deprecated flat name too, which is what a command line has of it.
+
     Raises:
-        OptionsError: an unknown key (the message lists the valid ones) or a value that the
-            field's annotation cannot take.
+        OptionsError: an unknown key (the message lists the valid ones), an option given under both of its
+            names, or a value that the field's annotation cannot take.
     """
     known: dict[str, Field[Any]] = {f.name: f for f in fields(options_cls)}  # type: ignore[arg-type]
+    given = _by_own_name(given, {f.metadata.get("legacy"): name for name, f in known.items()})
     unknown = sorted(set(given) - set(known))
     if unknown:
         valid = ", ".join(known) or "none (this family has no options)"
@@ -76,6 +79,18 @@ def resolve(options_cls: type[OptionsT], legacy: Mapping[str, Any], given: Mappi
         if name in given:
             values[name] = coerce(name, hints[name], given[name], spec.metadata.get("choices", ()))
     return options_cls(**values)
+
+
+def _by_own_name(given: Mapping[str, Any], own: Mapping[str | None, str]) -> dict[str, Any]:
+    """`given` with flat names replaced by what `own` says they stand for."""
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        name = own.get(key, key)
+        if name in found:
+            both = next(flat for flat in own if own[flat] == name)
+            raise OptionsError(f"{name} and {both} are two names of one option: give one of them")
+        found[name] = value
+    return found
 
 
 def coerce(name: str, annotation: Any, value: Any, choices: tuple[str, ...] = ()) -> Any:

@@ -210,7 +210,7 @@ def build_decode_strategy(model: AsrModel, config: EngineConfig) -> DecodeStrate
         OptionsError: unknown family, option or value.
         CapabilityError: the checkpoint cannot serve the family; names the missing members.
     """
-    method = config.decode_method or model.default_decode_type
+    method = model.default_decode_type if config.decode_method is None else config.decode_method
     name = config.decoder_type if method == "ctc" else method
     family = FAMILIES.get(name)
     family.name = family.name or name  # a class named by an entry point alone

@@ -138,7 +138,7 @@ def judge(outcome: Outcome, tolerance_pct: float) -> Outcome:
         reason = f"{difference:+.2f} points, more than the tolerance of {tolerance_pct:g}"
         return replace(outcome, verdict="worse", reason=reason)
     if difference < -tolerance_pct - _ROUNDING:
-        reason = f"{difference:+.2f} points; tighten the record with --update --only {entry.key}"
+        reason = f"{difference:+.2f} points; tighten the record with --only {entry.key} --update --why REASON"
         return replace(outcome, verdict="better", reason=reason)
     return replace(outcome, verdict="passed")
 
