@@ -146,13 +146,16 @@ def test_an_hour_is_never_held():
 
 def test_short_rows_do_not_wait_for_an_hour_nor_the_hour_for_them():
     rows = [row(0, 600.0), *(row(i) for i in range(1, 200))]
+    order = []
     with AudioLoader(rows, chosen(workers=1)) as loader:
-        order = [(place(loaded), last(loaded)) for loaded in loader]
+        for loaded in loader:
+            time.sleep(0.001)  # as with a model, readers are never behind
+            order.append((place(loaded), last(loaded)))
     end = order.index((0, True))
     before = {index for index, _ in order[:end]}
     assert len(before) > 150, "they took turns"
     pieces_before_the_100th = sum(index == 0 for index, _ in order[: order.index((100, True))])
-    assert pieces_before_the_100th > 3, "they took turns"
+    assert pieces_before_the_100th > 50
 
 
 def test_rows_go_past_a_long_one_only_as_far_as_they_may():
