@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import oasr
-from oasr.checkpoints.cache import weights_sha256
+from oasr.checkpoints.facts import loaded_facts
 
 if TYPE_CHECKING:
     from oasr.engine import Engine
@@ -50,15 +50,8 @@ def load_average() -> float | None:
 
 
 def model_facts(engine: Engine) -> dict[str, Any]:
-    """What the engine loaded: name, format, parameters, and the digest of its weights."""
-    checkpoint: Any = getattr(engine.model, "checkpoint", None)
-    weights = None if checkpoint is None else checkpoint.files.get("weights")
-    return {
-        "name": str(engine.config.model),
-        "architecture": engine.model.architecture,
-        "format": None if checkpoint is None else checkpoint.format,
-        "sha256": None if weights is None else weights_sha256(weights),
-    }
+    """What the engine loaded: name, architecture, format, and the digest of its weights."""
+    return loaded_facts(engine.config.model, engine.model)
 
 
 def commit_of(folder: Path) -> tuple[str, bool] | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from oasr.checkpoints.cache import weights_sha256
+from oasr.checkpoints.facts import loaded_facts
 from oasr.errors import RowError
 from oasr.types import DecodingOptions
 
@@ -50,11 +50,4 @@ def model_facts(engine: Any) -> Mapping[str, Any]:
     """Name, architecture, format and weights (sha256) of the model of an Engine or Fleet, for `run.json`."""
     if isinstance(known := getattr(engine, "facts", None), EngineFacts):
         return known.model
-    checkpoint = getattr(engine.model, "checkpoint", None)
-    weights = None if checkpoint is None else checkpoint.files.get("weights")
-    return {
-        "name": str(engine.config.model),
-        "architecture": engine.model.architecture,
-        "format": None if checkpoint is None else checkpoint.format,
-        "sha256": None if weights is None else weights_sha256(weights),
-    }
+    return loaded_facts(engine.config.model, engine.model)

@@ -11,6 +11,7 @@ import torch
 from helpers.fake_engines import make_engine
 from oasr.bench import environment, memory
 from oasr.bench.memory import PeakMemory
+from oasr.checkpoints.cache import weights_sha256
 
 
 @pytest.fixture
@@ -94,13 +95,13 @@ def test_every_shard_counts(tmp_path, monkeypatch):
     index.write_text(
         json.dumps({"weight_map": {"x": "b.safetensors", "y": "a.safetensors", "z": "a.safetensors"}})
     )
-    before = environment.weights_sha256(index)
+    before = weights_sha256(index)
     listing = subprocess.run(
         ["sha256sum", "a.safetensors", "b.safetensors"], cwd=tmp_path, capture_output=True, check=True
     )
     assert before == hashlib.sha256(listing.stdout).hexdigest()
     (tmp_path / "b.safetensors").write_bytes(b"other weights")
-    assert environment.weights_sha256(index) != before
+    assert weights_sha256(index) != before
 
 
 def test_the_peak_is_of_what_came_after_the_start():
