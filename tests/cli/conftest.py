@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import logging
 import os
 import subprocess
 import sys
@@ -51,17 +50,6 @@ def oasr(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> 
         return Done(int(exit.value.code or 0), out, err)
 
     return run
-
-
-@pytest.fixture(autouse=True)
-def _logging_as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    before = root.level, list(root.handlers), logging.getLogger("py.warnings").level
-    yield
-    root.setLevel(before[0])
-    root.handlers[:] = before[1]
-    logging.getLogger("py.warnings").setLevel(before[2])
-    logging.captureWarnings(False)
 
 
 @pytest.fixture
