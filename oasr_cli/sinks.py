@@ -26,11 +26,10 @@ def choose(job: Job, writers: Mapping[str, Writer], inputs: InputList) -> Sink:
 
     Raises:
         OptionsError: the folder cannot be used, or stdout cannot hold the format for this list.
-        ManifestError: channels are split, and one would go by the id of another row.
+        ManifestError: the channels of a row are split, and one would go by the id of another row.
     """
     run = job.run
-    if run.channel == "split":
-        inputs.check_split_ids()
+    inputs.check_split_ids(all_rows=run.channel == "split")
     if run.output_dir is not None:
         return FolderSink(job, writers, inputs.sources)
     if files := [name for name in run.formats if name != "jsonl"]:

@@ -132,6 +132,22 @@ def test_a_channel_that_would_go_by_another_rows_id_is_refused(oasr, engines, ma
     assert oasr("transcribe", listed, "-o", tmp_path / "out").code == 0
 
 
+@pytest.mark.parametrize("word", ['"split"', r'"s\u0070lit"'])
+def test_so_is_a_channel_that_only_its_own_row_asks_for(oasr, engines, manifest, tmp_path, word):
+    apart = '{"audio": "raa.wav", "channel": %s, "id": "x"}' % word
+    for names in (("x-ch0",), ("y", "x-ch12", "z")):
+        others = [json.dumps({"id": name, "audio": "raa.wav"}) for name in names]
+        for listed in (manifest(1, apart, *others), manifest(1, *others, "", apart)):
+            done = oasr("transcribe", listed, "-o", tmp_path / "out")
+            assert done.code == 2 and engines == [] and not (tmp_path / "out").exists()
+            assert f"'{names[len(names) // 2]}'" in done.err and "row 'x'" in done.err
+    # A row whose channels are mixed has no such names, and what only mentions the word is not split.
+    listed = manifest(
+        1, '{"id": "x", "audio": "raa.wav", "note": "split"}', '{"id": "x-ch0", "audio": "raa.wav"}'
+    )
+    assert oasr("transcribe", listed, "-o", tmp_path / "out").code == 0
+
+
 @pytest.mark.parametrize("text", ["", "\n \n\n"])
 def test_an_empty_manifest_is_refused(oasr, engines, tmp_path, text):
     (tmp_path / "empty.jsonl").write_text(text)

@@ -36,12 +36,13 @@ class Windows:
     def of(cls, batch_rows: int, engines: int, total: int | None) -> Windows:
         """Small windows, many at a time: at the end of the list no engine is ahead of the others by much.
 
-        An engine holds four of its batches, and the look-ahead of its readers and its batcher on top.
+        An engine holds eight of its batches, and the look-ahead of its readers and its batcher on top: a
+        window goes back only when its last row is decoded, so many rows of those here are done already.
         """
         rows = max(16, batch_rows // 4)
         if total is not None:
             rows = max(1, min(rows, total // (8 * engines)))
-        at_once = min(32, max(4, (4 * batch_rows + 256) // rows))
+        at_once = min(64, max(4, (8 * batch_rows + 256) // rows))
         if total is not None:
             # The engine that is up first must leave some of a short list to the others.
             at_once = min(at_once, max(2, total // (2 * engines * rows)))

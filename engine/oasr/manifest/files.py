@@ -50,6 +50,10 @@ class FileReader:
         """None: the ids are cheap as they are."""
         return iter((None,))
 
+    def split_ids(self) -> Iterator[str]:
+        """None: only the run as a whole can ask for channels apart."""
+        return iter(())
+
     def check(self) -> None:
         """Nothing to check before the recordings are opened."""
 

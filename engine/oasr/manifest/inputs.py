@@ -72,14 +72,22 @@ class InputList:
                 "results are named by id, so give each row one of its own"
             )
 
-    def check_split_ids(self) -> None:
+    def check_split_ids(self, all_rows: bool) -> None:
         """Refuse a list in which a channel of one row would go by the id of another (`x` split, and `x-ch0`).
+
+        Args:
+            all_rows: the run splits the channels of every row; else only of those that say so themselves.
 
         Raises:
             ManifestError: names both ids.
         """
+        splits = None
+        if not all_rows:
+            splits = set(chain.from_iterable(reader.split_ids() for reader in self._readers))
+            if not splits:
+                return
         of_a_channel = (found for name in self._ids() if (found := _OF_A_CHANNEL.fullmatch(name)))
-        taken = {found[1]: found[0] for found in of_a_channel}
+        taken = {found[1]: found[0] for found in of_a_channel if splits is None or found[1] in splits}
         clash = next((name for name in self._ids() if name in taken), None) if taken else None
         if clash is not None:
             raise ManifestError(

@@ -70,6 +70,10 @@ class KaldiReader:
         """None: the ids are cheap as they are."""
         return iter((None,))
 
+    def split_ids(self) -> Iterator[str]:
+        """None: only the run as a whole can ask for channels apart."""
+        return iter(())
+
     def check(self) -> None:
         """Refuse a folder in which one recording id stands for two recordings."""
         if self.name == "wav.scp":

@@ -47,6 +47,10 @@ class Reader(Protocol):
         """
         return iter((None,))
 
+    def split_ids(self) -> Iterator[str]:
+        """The ids of rows that ask by themselves for a result a channel; no other row is parsed for it."""
+        return iter(())
+
     def check(self) -> None:
         """Raise ManifestError for what makes the input unusable as a whole."""
         ...

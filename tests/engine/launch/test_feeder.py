@@ -55,7 +55,7 @@ def test_small_lists_reach_every_engine_and_large_ones_come_in_fractions_of_a_ba
     assert Windows.of(128, 2, 4000).rows == 32 == Windows.of(128, 2, None).rows
     for batch in (1, 16, 128, 1024):
         windows = Windows.of(batch, 2, None)
-        assert 4 <= windows.at_once <= 32 and windows.rows * windows.at_once >= 4 * batch
+        assert 4 <= windows.at_once <= 64 and windows.rows * windows.at_once >= 8 * batch
         assert windows.ahead >= 2 * 2 * windows.at_once
 
 
