@@ -20,8 +20,11 @@ from oasr.errors import ManifestError, OasrError, OptionsError, OutputError, Row
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
+_GAP, _LEAST_FOLDED = 2, 16
+"""Blanks between two columns of a table, and what is left of its widest one before it becomes lists."""
 
 
 class ExitCode(IntEnum):
@@ -151,6 +154,8 @@ def result_table(
 ) -> None:
     """Print a table to stdout: folded to the terminal's width, or one tabbed line a row when redirected.
 
+    In a terminal too narrow for that, each row is a list of its own, a line a column: nothing is cut off.
+
     Args:
         header: one title a column.
         rows: cells as text, or as (text, style).
@@ -164,12 +169,25 @@ def result_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    folded = fold % len(header)
+    styled = [[Text(cell) if isinstance(cell, str) else Text(*cell) for cell in row] for row in rows]
+    columns = zip([Text(title) for title in header], *styled, strict=True)
+    widths = [max(cell.cell_len for cell in column) for column in columns]
+    widths[folded] = min(widths[folded], _LEAST_FOLDED)
+    if sum(widths) + _GAP * (len(widths) - 1) > _stdout().width:
+        _print_records(header, styled)
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
     for number, title in enumerate(header):
-        gives_way, side = number == fold % len(header), "right" if number in right else "left"
-        table.add_column(title, header_style="bold", no_wrap=not gives_way, overflow="fold", justify=side)
-    for row in rows:
-        table.add_row(*(Text(cell) if isinstance(cell, str) else Text(*cell) for cell in row))
+        table.add_column(
+            title,
+            header_style="bold",
+            no_wrap=number != folded,
+            overflow="fold",
+            justify="right" if number in right else "left",
+        )
+    for cells in styled:
+        table.add_row(*cells)
     _stdout().print(table, soft_wrap=False)
 
 
@@ -178,6 +196,19 @@ def _stdout() -> Console:
     from rich.console import Console
 
     return Console(file=sys.stdout, highlight=False, emoji=False, soft_wrap=True)
+
+
+def _print_records(header: Sequence[str], rows: Sequence[Sequence[Text]]) -> None:
+    """Each row as lines of title and cell, with a blank line between two rows."""
+    from rich.table import Table
+
+    for number, row in enumerate(rows):
+        record = Table.grid(padding=(0, _GAP, 0, 0))
+        record.add_column(no_wrap=True, style="bold")
+        record.add_column(overflow="fold")
+        for title, cell in zip(header, row, strict=True):
+            record.add_row(title, cell)
+        _stdout().print(*([""] if number else []), record, sep="\n", soft_wrap=False)
 
 
 def printable(text: str) -> str:

@@ -134,7 +134,7 @@ def test_a_channel_that_would_go_by_another_rows_id_is_refused(oasr, engines, ma
 
 @pytest.mark.parametrize("word", ['"split"', r'"s\u0070lit"'])
 def test_so_is_a_channel_that_only_its_own_row_asks_for(oasr, engines, manifest, tmp_path, word):
-    apart = '{"audio": "raa.wav", "channel": %s, "id": "x"}' % word
+    apart = f'{{"audio": "raa.wav", "channel": {word}, "id": "x"}}'
     for names in (("x-ch0",), ("y", "x-ch12", "z")):
         others = [json.dumps({"id": name, "audio": "raa.wav"}) for name in names]
         for listed in (manifest(1, apart, *others), manifest(1, *others, "", apart)):

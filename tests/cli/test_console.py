@@ -76,3 +76,19 @@ def test_logging_shows_the_level_asked_for(capfd):
     console.setup_logging("info")
     logging.getLogger("py.warnings").warning("library chatter")
     assert "library chatter" in capfd.readouterr().err
+
+
+def test_a_table_that_does_not_fit_becomes_lists_and_loses_nothing(monkeypatch, capsys):
+    monkeypatch.setattr(console, "stdout_is_terminal", lambda: True)
+    header, rows = ("metric", "substitutions", "file"), [("WER", "123456", "a" * 40), ("CER", "7", "b" * 40)]
+    monkeypatch.setenv("COLUMNS", "41")
+    console.result_table(header, rows)
+    table = capsys.readouterr().out.splitlines()
+    assert table[0].split() == list(header) and "".join(line[23:] for line in table[1:4]).count("a") == 40
+    monkeypatch.setenv("COLUMNS", "36")
+    console.result_table(header, rows)
+    lists = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lists == [
+        ["metric", "WER"], ["substitutions", "123456"], ["file", "a" * 21], ["a" * 19], [],
+        ["metric", "CER"], ["substitutions", "7"], ["file", "b" * 21], ["b" * 19],
+    ]  # fmt: skip
