@@ -14,6 +14,8 @@ from oasr.manifest.reader import failure
 from oasr.types import RowFailure, Utterance
 
 Entry = tuple[int, bytes]
+_SPLIT = (b"split", rb"\u006", rb"\u007")
+"""The word, and what the escape of a letter in it begins with."""
 
 
 class JsonlReader:
@@ -66,15 +68,14 @@ class JsonlReader:
         return map(plain_keys, self.lines.blocks())
 
     def split_ids(self) -> Iterator[str]:
-        """See `Reader.split_ids`. Lines without the word are passed over unread: there may be millions."""
-        first = 1
-        for block in self.lines.blocks():
-            # With a backslash in it, the word may be spelled by escapes.
-            for entry in [e for e in enumerate(block, first) if b"split" in e[1] or b"\\" in e[1]]:
+        """See `Reader.split_ids`. A file without the word is not parsed: it may have millions of rows."""
+        if not self.lines.mentions(_SPLIT):
+            return
+        for entry in self.entries():
+            if any(word in entry[1] for word in _SPLIT):
                 row = self.row(entry, 0)
                 if isinstance(row, Utterance) and row.channel == "split":
                     yield row.id
-            first += len(block)
 
     def check(self) -> None:
         """Nothing but the ids concerns the manifest as a whole."""

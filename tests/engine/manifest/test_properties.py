@@ -10,7 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oasr.errors import ManifestError
 from oasr.manifest import InputOptions, open_inputs
+from oasr.manifest import lines as line_files
 from oasr.manifest.json_line import line_id, plain_ids, plain_keys
+from oasr.manifest.lines import LineFile
 from oasr.types import RowFailure, Utterance
 
 COLD = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -199,3 +201,27 @@ def test_a_repeated_stretch_is_found(tmp_path, again):
     else:
         with pytest.raises(ManifestError, match=f":{again + 1} and .*:9"):
             inputs.check_ids()
+
+
+@COLD
+@given(
+    st.lists(st.sampled_from([b"s", b"p", b"split", b"\\", rb"\u006", b"\n"]), max_size=12).map(b"".join),
+    st.lists(st.sampled_from([b"p", b"split", rb"\u006", b"ps"]), min_size=1, max_size=3),
+    st.integers(1, 9),
+)
+def test_a_word_is_found_wherever_the_pieces_that_are_read_part_it(tmp_path, content, words, size):
+    (tmp_path / "list").write_bytes(content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(line_files, "_READ_BYTES", size)
+        assert LineFile(str(tmp_path / "list")).mentions(words) == any(word in content for word in words)
+
+
+@COLD
+@given(rows=st.lists(good_rows(), max_size=6))
+def test_rows_that_split_themselves_are_found_without_reading_the_others(tmp_path, rows):
+    (tmp_path / "list.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "\n")
+    if rows:
+        [reader] = open_inputs([str(tmp_path / "list.jsonl")])._readers
+        listed = [reader.row(entry, index) for index, entry in enumerate(reader.entries())]
+        apart = [row.id for row in listed if isinstance(row, Utterance) and row.channel == "split"]
+        assert list(reader.split_ids()) == apart
