@@ -1,7 +1,13 @@
-"""Runs `oasr transcribe` and samples it: memory, handles, threads, CPU time, and the rows it has written."""
+"""Runs `oasr transcribe` and samples it: memory, handles, threads, CPU time, and the rows it has written.
+
+A CPU second is not always as much work: who shares the caches and the other half of a core can cost a third
+of it, and come and go within seconds. So beside every sample a fixed computation is timed (`burst`), and CPU
+time is also counted by what it was worth then.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import time
@@ -9,12 +15,20 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 EVERY_S = 0.2
+BURST_S = 0.002
+"""What a burst takes on a machine of the speed 1, about; only ratios of speeds count."""
+_MATRIX = np.random.default_rng(0).random((160, 160), dtype=np.float32)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What the command was at one moment: seconds, its CPU seconds, MB, open files, threads, rows written."""
+    """What the command was at one moment: seconds, its CPU seconds, MB, open files, threads, rows written.
+
+    `work_s` is CPU seconds, each times the machine's speed then.
+    """
 
     at_s: float
     cpu_s: float
@@ -22,6 +36,7 @@ class Sample:
     handles: int
     threads: int
     rows: int
+    work_s: float = 0.0
 
 
 @dataclass
@@ -37,14 +52,15 @@ class Watched:
     marked: tuple[float, int] | None = None
     code: int = 0
 
-    def when(self, rows: int) -> tuple[float, float]:
-        """Seconds and CPU seconds at which so many rows were written, between two samples in proportion."""
+    def when(self, rows: int) -> tuple[float, float, float]:
+        """Seconds, CPU seconds and work at which so many rows were written, between samples in proportion."""
         for one, two in pairwise(self.samples):
             if two.rows >= rows > one.rows:
                 share = (rows - one.rows) / (two.rows - one.rows)
                 return (
                     one.at_s + share * (two.at_s - one.at_s),
                     one.cpu_s + share * (two.cpu_s - one.cpu_s),
+                    one.work_s + share * (two.work_s - one.work_s),
                 )
         raise SystemExit(f"no sample has {rows} rows: the run ended early, or within {EVERY_S} s")
 
@@ -97,13 +113,24 @@ def watch(command: list[str], folder: Path, out: Path | None, mark: bytes = b"\n
             count += 1
         found.parts_at += [now for _ in parts.lines()]
         if (sample := read_sample(child.pid, now, count)) is not None:
-            found.samples.append(sample)
+            before = found.samples[-1] if found.samples else replace(sample, cpu_s=0.0)
+            work_s = before.work_s + (sample.cpu_s - before.cpu_s) * BURST_S / burst()
+            found.samples.append(replace(sample, work_s=work_s))
         elif found.samples:
             found.samples.append(replace(found.samples[-1], at_s=now, rows=count))
         time.sleep(max(0.0, EVERY_S - (time.perf_counter() - start - now)))
     found.code = child.returncode
     print(stderr.read_text("utf-8"), end="")
     return found
+
+
+def burst() -> float:
+    """CPU seconds of a fixed computation, part arithmetic, part memory, part Python."""
+    start = time.thread_time()
+    _ = _MATRIX @ _MATRIX @ _MATRIX
+    hashlib.blake2b(bytes(1 << 18)).digest()
+    sorted(range(8000), key=lambda value: -value)
+    return max(time.thread_time() - start, 1e-9)
 
 
 def read_sample(pid: int, now: float, rows: int) -> Sample | None:

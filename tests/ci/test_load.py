@@ -40,17 +40,31 @@ def test_whole_lines_are_counted_until_the_process_is_over(load, tmp_path, capsy
     assert capsys.readouterr().out == "model\n"
 
 
+def test_cpu_time_counts_by_what_it_was_worth(load, tmp_path, monkeypatch):
+    watch = importlib.import_module("load_watch")
+    monkeypatch.setattr(watch, "burst", lambda: watch.BURST_S / 3)
+    found = load.watch([sys.executable, "-c", "sum(range(3 * 10**7))"], tmp_path, None)
+    last = found.samples[-1]
+    assert last.cpu_s > 0.2 and last.work_s == pytest.approx(3 * last.cpu_s)
+    monkeypatch.undo()
+    assert 0 < watch.burst() < 1
+
+
 def steady(load, rows=1000, **last):
-    """A run that writes 10 rows a sample; `last` is how its last tenth differs."""
+    """A run that writes 10 rows a sample; `last` is how its last tenth differs.
+
+    `speed` is the machine's then, of which its work takes no notice.
+    """
     watch = importlib.import_module("load_watch")
     found = watch.Watched()
-    at, handles, rss = 0.0, 7, 500.0
+    at, work, handles, rss = 0.0, 0.0, 7, 500.0
     for count in range(0, rows + 1, 10):
         in_last = count > rows * 0.9
-        at += last.get("seconds", 1.0) if in_last else 1.0
+        seconds, speed = (last.get("seconds", 1.0), last.get("speed", 1.0)) if in_last else (1.0, 1.0)
+        at, work = at + seconds / speed, work + 3 * seconds
         rss = last.get("rss", 500.0) if in_last else 500.0
         handles = last.get("handles", 7) if in_last else 7
-        found.samples.append(watch.Sample(at, 2 * at, rss, handles, 6, count))
+        found.samples.append(watch.Sample(at, 2 * at, rss, handles, 6, count, work))
     return found
 
 
@@ -61,6 +75,8 @@ def steady(load, rows=1000, **last):
         ({"rss": 560.0}, "RSS"),
         ({"handles": 20}, "handles"),
         ({"seconds": 1.2}, "last tenth"),
+        ({"seconds": 1.2, "speed": 1.2}, "last tenth"),
+        ({"speed": 0.5}, ""),
         ({"failed": 1}, "results"),
     ],
 )
