@@ -11,6 +11,8 @@ from oasr.manifest import dialect
 
 REPLACEMENT = "\ufffd"
 _ARRAY_HINT = "; if the file is one JSON array, turn it into lines: jq -c '.[]'"
+MOST_NESTED = 100_000
+"""Arrays and objects on a line that is looked at here, each of which costs some microseconds."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -22,6 +24,12 @@ def read(line: bytes) -> tuple[dict[str, Any], str | None]:
     problem; under one of ours they fail the row.
     """
     problem = None
+    if line.count(b"[") + line.count(b"{") > MOST_NESTED:
+        hint = _ARRAY_HINT if line.lstrip()[:1] == b"[" else "; mend it, or leave out what is not needed"
+        return {}, (
+            f"expected strict JSON on a line of more than {MOST_NESTED} arrays and objects, found NaN, Infinity, "
+            f"too deep nesting or bytes that are not UTF-8{hint}"
+        )
     try:
         text = line.decode()
     except UnicodeDecodeError as error:

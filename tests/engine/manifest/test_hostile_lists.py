@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from oasr.errors import ManifestError
+from oasr.manifest import lenient_json
 from oasr.manifest.lines import LONGEST_LINE, LineFile
 from oasr.manifest.opening import open_inputs
 from oasr.types import RowFailure
@@ -47,6 +48,16 @@ def test_a_line_as_long_as_may_be_is_a_row(tmp_path: Path) -> None:
     path.write_text(head + "x" * (LONGEST_LINE - len(head) - 3) + '"}\n' + GOOD)
     assert [row.id for row in rows_of(path)] == ["long", "good"]
     assert not isinstance(rows_of(path)[0], RowFailure)
+
+
+@pytest.mark.parametrize("line", ['{"id": "odd", "audio": NaN, "x": [%s]}', "[NaN, %s]"])
+def test_arrays_without_end_are_only_read_by_the_fast_parser(tmp_path, monkeypatch, line: str) -> None:
+    path = tmp_path / "list.jsonl"
+    monkeypatch.setattr(lenient_json.json, "loads", lambda *_, **__: pytest.fail("costs seconds a megabyte"))
+    path.write_text(line % ", ".join(["[]"] * 100_000) + "\n" + GOOD)
+    odd, good = rows_of(path)
+    assert isinstance(odd, RowFailure) and odd.id == "list.jsonl:1" and good.id == "good"
+    assert "more than 100000 arrays" in odd.message and ("jq -c" in odd.message) == line.startswith("[")
 
 
 def test_blocks_are_bounded_in_bytes(tmp_path: Path) -> None:
