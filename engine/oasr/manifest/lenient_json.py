@@ -27,8 +27,8 @@ def read(line: bytes) -> tuple[dict[str, Any], str | None]:
     if line.count(b"[") + line.count(b"{") > MOST_NESTED:
         hint = _ARRAY_HINT if line.lstrip()[:1] == b"[" else "; mend it, or leave out what is not needed"
         return {}, (
-            f"expected strict JSON on a line of more than {MOST_NESTED} arrays and objects, found NaN, Infinity, "
-            f"too deep nesting or bytes that are not UTF-8{hint}"
+            f"expected strict JSON on a line of more than {MOST_NESTED} arrays and objects, found NaN, "
+            f"Infinity, too deep nesting or bytes that are not UTF-8{hint}"
         )
     try:
         text = line.decode()
