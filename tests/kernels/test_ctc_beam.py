@@ -64,11 +64,7 @@ def test_thousands_of_small_cases(part: int) -> None:
     for _ in range(8):
         frames, vocab, beam = (int(rng.integers(*bounds)) for bounds in ((1, 13), (2, 14), (1, 9)))
         logits = rng.normal(scale=rng.uniform(0.3, 4), size=(48, frames, vocab))
-        search = {
-            "beam_size": beam,
-            "nbest": int(rng.integers(1, beam + 1)),
-            "blank_id": int(rng.integers(vocab)),
-        }
+        nbest, blank = int(rng.integers(1, beam + 1)), int(rng.integers(vocab))
         x = torch.from_numpy(logits).float().log_softmax(-1)
         lengths = rng.integers(0, frames + 1, 48).tolist()
         unclear += check(case_of(x, lengths, beam_size=beam, nbest=nbest, blank_id=blank))
