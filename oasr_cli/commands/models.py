@@ -45,7 +45,7 @@ def list_models(json: flag.AsJson = False) -> None:
                 f"{row['parameters_millions']} M",
                 f"{row['bytes'] / 2**20:.0f} MiB" if row["bytes"] else "",
                 row["licence"],
-                f"pip: oasr[{row['pip_extra']}]" if row["pip_extra"] else row["hub"] or "",
+                f"pip extra {row['pip_extra']}" if row["pip_extra"] else row["hub"] or "",
             )
             for row in rows
         ],
@@ -81,6 +81,7 @@ def pull(name: Name, json: flag.AsJson = False) -> None:
     """Fetch and check a model; print its folder."""
     from oasr.checkpoints import catalog
 
+    # An unknown name is an error of usage, found before anything is fetched.
     _entry(name)
     with console.busy(f"fetching {name}"):
         folder = catalog.pull(name)

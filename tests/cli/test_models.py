@@ -23,7 +23,7 @@ def test_list_names_every_model(oasr, only_tiny):
     lines = oasr("models", "list").out.splitlines()
     assert lines[0].split("\t") == ["name", "here", "parameters", "size", "licence", "source"]
     tiny = next(line for line in lines if line.startswith("tiny.en\t")).split("\t")
-    assert tiny[1:] == ["yes", "39 M", "74 MiB", "MIT", "pip: oasr[tiny-en]"]
+    assert tiny[1:] == ["yes", "39 M", "74 MiB", "MIT", "pip extra tiny-en"]
 
 
 def test_show_tells_source_licence_and_digests(oasr, only_tiny, monkeypatch):

@@ -13,7 +13,7 @@ from oasr.kernels import ctc_beam, jit
 from oasr.kernels.ctc_beam import CtcSearch, decode, unpack
 from oasr.kernels.fused import fused_stats
 
-needs_nvrtc = pytest.mark.skipif(not jit.available(), reason="needs cuda-core (pip install 'oasr[cuda]')")
+needs_nvrtc = pytest.mark.skipif(not jit.available(), reason="needs cuda-core (pip install '.[cuda]')")
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -9,7 +9,7 @@ import torch
 from oasr.errors import OasrError
 from oasr.kernels import jit
 
-pytestmark = pytest.mark.skipif(not jit.available(), reason="needs cuda-core (pip install 'oasr[cuda]')")
+pytestmark = pytest.mark.skipif(not jit.available(), reason="needs cuda-core (pip install '.[cuda]')")
 ADD = """#pragma once
 #include "oasr/number.h"
 extern "C" __global__ void add(float* x) { x[threadIdx.x] += number() + BY; }

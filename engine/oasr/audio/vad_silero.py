@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from oasr.errors import OptionsError
+from oasr.reinstall import pip_install
 
 _FRAME_S, _CONTEXT_S = 0.032, 0.004
 """What one score stands for, and what the network sees of the frame before it."""
+# A call has a cost of its own, and takes memory by the number of its frames.
 _LEAST_FRAMES, _MOST_FRAMES = 128, 1024
-_INSTALL = "pip install 'oasr[vad]'"
 
 
 class SileroScorer:
@@ -68,6 +69,7 @@ class SileroScorer:
             seen[:, context:] = block
             seen[0, :context] = self._context
             seen[1:, :context] = block[:-1, -context:]
+            # A copy, since a view would keep the whole block in memory.
             self._context = block[-1, -context:].copy()
             found.append(self._probabilities(seen))
         return np.concatenate(found)
@@ -118,23 +120,26 @@ def _session(name: str) -> Any:
     package = find_spec("silero_vad")
     if package is None or package.origin is None or find_spec("onnxruntime") is None:
         raise OptionsError(
-            f"vad: silero needs the packages silero-vad and onnxruntime: {_INSTALL}; "
+            f"vad: silero needs the packages silero-vad and onnxruntime: {pip_install('vad')}; "
             "energy and pauses need neither"
         )
     path = Path(package.origin).parent / "data" / name
     if not path.is_file():
         raise OptionsError(
             f"vad: expected {path} in the package silero-vad, found none (versions from 6.2.2 on have it): "
-            f"{_INSTALL}"
+            f"{pip_install('vad')}"
         )
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
+    # Errors alone: warnings go to standard error, which belongs to the command line.
     options.log_severity_level = 3
     try:
         return onnxruntime.InferenceSession(
             str(path), sess_options=options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:  # ONNX Runtime has no base class for its errors
-        raise OptionsError(f"vad: {path} cannot be loaded ({error}); reinstall it: {_INSTALL}") from error
+        raise OptionsError(
+            f"vad: {path} cannot be loaded ({error}); reinstall it: {pip_install('vad')}"
+        ) from error

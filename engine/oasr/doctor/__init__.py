@@ -13,6 +13,7 @@ from oasr.doctor.finding import Check, Finding
 from oasr.doctor.models import check_models
 from oasr.doctor.packages import check_packages, check_python, check_torch
 from oasr.doctor.room import check_room
+from oasr.reinstall import pip_install
 
 __all__ = ["CHECKS", "Finding", "examine"]
 CHECKS: tuple[Check, ...] = (
@@ -38,5 +39,5 @@ def examine(model: str, checks: tuple[Check, ...] = CHECKS) -> Iterator[Finding]
                 check.__name__.removeprefix("check_"),
                 "fails",
                 f"{type(error).__name__}: {error}",
-                "pip install --force-reinstall oasr",
+                pip_install("", "--force-reinstall"),
             )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from oasr.doctor.finding import Finding
 from oasr.errors import OasrError
+from oasr.reinstall import pip_install
 
 _ARCH = "sm_90"
 _BEAM = 8
@@ -19,14 +20,16 @@ def check_extension(_: str) -> Iterator[Finding]:
     try:
         module = extension()
     except OasrError as error:
-        yield Finding("extension", "fails", str(error), "pip install --force-reinstall --no-deps oasr")
+        yield Finding("extension", "fails", str(error), pip_install("", "--force-reinstall", "--no-deps"))
         return
     import torch
 
     from oasr.kernels import fixed16
 
     fast = fixed16.supports(torch.device("cpu"))
-    kernels = "int16 kernels run" if fast else "no int16 kernels for this processor: float32 instead"
+    kernels = (
+        "int16 kernels run" if fast else "no int16 kernels for this processor: float32 or bfloat16 instead"
+    )
     yield Finding("extension", "ok", f"{module.__name__}; {kernels}")
 
 
@@ -78,12 +81,12 @@ def check_kernels(_: str) -> Iterator[Finding]:
     if not jit.available():
         found = "cuda.core or NVRTC is not installed: "
         found += "the general path is taken" if gpu else "not needed without a GPU"
-        mend = "pip install 'oasr[cuda]'" if gpu else ""
+        mend = pip_install("cuda") if gpu else ""
         yield Finding("kernels", "warning" if gpu else "ok", found, mend)
         return
     try:
         code = jit.compiled(ctc_beam.device_code(_BEAM), arch)
     except OasrError as error:
-        yield Finding("kernels", "warning", str(error), "pip install --force-reinstall 'oasr[cuda]'")
+        yield Finding("kernels", "warning", str(error), pip_install("cuda", "--force-reinstall"))
         return
     yield Finding("kernels", "ok", f"compiled for {arch} ({len(code)} bytes)")

