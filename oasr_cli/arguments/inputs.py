@@ -36,7 +36,9 @@ Vad = Annotated[
 MaxWindow = Annotated[
     float | None,
     typer.Option(
-        metavar="S", help="Longest window in seconds; what the model takes.", rich_help_panel=_PANEL
+        metavar="S",
+        help="Longest window in seconds; what the model takes when left out, which is also the most.",
+        rich_help_panel=_PANEL,
     ),
 ]
 AudioRoot = Annotated[

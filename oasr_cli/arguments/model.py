@@ -39,7 +39,9 @@ DecodeMethod = Annotated[
 DecoderType = Annotated[
     str | None,
     typer.Option(
-        metavar="ctc_cuda|ctc_wfst", help="Which decoder `--decode-method ctc` means.", rich_help_panel=_PANEL
+        metavar="ctc_cuda|ctc_wfst",
+        help="Which decoder `--decode-method ctc` means; ctc_wfst needs a package that brings it.",
+        rich_help_panel=_PANEL,
     ),
 ]
 DecodeOption = Annotated[

@@ -21,7 +21,7 @@ Workers = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Threads that read audio ahead; 2 when left out, or an engine's share of a Ray cluster.",
+        help="Threads that read audio ahead; 2 when left out, or up to 14 for each GPU of a Ray cluster.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -29,7 +29,7 @@ Threads = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Threads that compute on a CPU; all cores when left out, or an engine's share of a Ray cluster.",
+        help="Threads that compute on a CPU; when left out all cores, or an engine's share of a Ray cluster.",
         rich_help_panel=_PANEL,
     ),
 ]
