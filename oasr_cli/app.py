@@ -23,6 +23,7 @@ app = typer.Typer(
     help="Turn lists of recordings into text.",
     no_args_is_help=True,
     add_completion=False,
+    # Rich would cost its import for every `--help`; errors are for `main`, which words them itself.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={

@@ -108,8 +108,9 @@ class _Bench:
             # Until the next engine is there, a signal has nothing to finish.
             self.stop.on_stop = None
         if done is None:
-            return
+            return  # stopped before one pass was whole
         self.measured.append(done)
+        # As a rule the same rows fail at every batch size: they are shown once.
         self.failures = self.failures or follower.tally.failures
         if log is not None:
             # At once: a later batch size may run out of memory.

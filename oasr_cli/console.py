@@ -84,6 +84,7 @@ def busy(doing: str) -> AbstractContextManager[object]:
 
 def note_at_once(text: str) -> None:
     """Like `note`, from a signal handler: such code may interrupt any other, even in the middle of a note."""
+    # The bar may stand on this line. One write past all buffers, whose locks the code underneath may hold.
     start = "\r\x1b[2K" if sys.stderr.isatty() else ""
     os.write(sys.stderr.fileno(), f"{start}{text}\n".encode())
 
@@ -103,6 +104,7 @@ def result_bytes(line: bytes) -> None:
     if sys.stdout is None:
         raise OutputError("stdout is closed: results have nowhere to go; redirect it or give --output-dir")
     try:
+        # What was printed as text until now waits in a buffer of its own, and comes first.
         sys.stdout.flush()
         sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
@@ -227,6 +229,7 @@ def setup_logging(level: str) -> None:
     if level not in LOG_LEVELS:
         raise OptionsError(f"--log-level: expected one of {', '.join(LOG_LEVELS)}, got {level!r}")
     logging.captureWarnings(True)
+    # By force: the handler of a library that got in first would write across the bar.
     logging.basicConfig(level=level.upper(), handlers=[_NoteHandler()], force=True)
     shown = level in ("debug", "info")
     logging.getLogger("py.warnings").setLevel(logging.NOTSET if shown else logging.ERROR)
@@ -251,6 +254,7 @@ def report(error: BaseException) -> int:
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     if isinstance(error, Interrupted):
         return error.exit_code
+    # Ctrl-C where no StopSwitch is in force, as while modules are imported.
     if isinstance(error, KeyboardInterrupt):
         return 130
     if logging.getLogger().isEnabledFor(logging.DEBUG):

@@ -58,6 +58,7 @@ def do(job: Job) -> int:
     Raises:
         OasrError: the run could not start.
     """
+    # Nothing is written, so that a signal may end it anywhere: there is no `on_stop`.
     with StopSwitch():
         check_model(job.config.model)
         writers = formats.writers_for(job.run)
@@ -88,10 +89,12 @@ def look(job: Job, inputs: InputList, engine: Engine) -> Survey:
                 raise RowError(row.message)
             _check_options(job, row, engine)
             if row.command is not None and job.run.allow_pipes:
+                # How much a command writes is known only when it has run.
                 survey.unknown += 1
                 continue
             found = probe(row, job.run.channel)
         except (RowError, OptionsError) as error:
+            # A row that failed in the list names its place in its message already.
             where = row.origin or row.id
             text = str(error)
             survey.failures.append(printable(text if where in text else f"{where} (id {row.id!r}): {text}"))

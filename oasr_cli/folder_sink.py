@@ -35,6 +35,7 @@ class FolderSink(Sink):
         self._writers = writers
         self._path = Path(run.output_dir or "")
         self._sources = tuple(sources)
+        # Readers ask `has` while rows are being written, and a RunFolder is for one thread at a time.
         self._lock = threading.Lock()
         try:
             self._check()
@@ -54,6 +55,7 @@ class FolderSink(Sink):
         if self._folder is not None:
             if self._record is not None and error is not None:
                 self._record.broken()
+            # Last, since the lock goes with it.
             self._folder.close()
 
     def begin(self, about: Callable[[], dict[str, Any]]) -> Iterable[Record]:
@@ -61,6 +63,7 @@ class FolderSink(Sink):
         if self._folder is None:
             self._folder = self._open()
         self._record = RecordKeeper(self._folder, resume.continued(self._job, about()))
+        # Behind the comparison: a run that is refused must leave the folder as it was.
         if self._run.retry_failed and (failed := self._folder.forget_failed()):
             console.note(f"{failed} failed {'row' if failed == 1 else 'rows'} of the earlier run tried again")
         self._record.write()
@@ -137,6 +140,7 @@ class FolderSink(Sink):
         files = [writer.suffix for writer in self._writers.values() if writer.scope == "run"]
         check_protected(self._path, files, self._sources)
         check_folder(self._path, resume=self._run.resume, overwrite=self._run.overwrite)
+        # The folder may not be there yet: then the nearest one above has to take it in.
         there = next(path for path in (self._path, *self._path.absolute().parents) if path.exists())
         if not os.access(there, os.W_OK):
             raise OutputError(f"{there}: this folder may not be written to; choose another output folder")

@@ -31,6 +31,7 @@ def writers_for(run: RunOptions) -> dict[str, Writer]:
     settings = run.writer_settings
     writers = build_writers(run.formats, settings)
     rules = [f.name for f in fields(CueRules) if getattr(settings.cues, f.name) != f.default]
+    # Whoever writes cues has `configured`, by which the rules are told (docs/formats.md).
     if rules and not any(hasattr(writer, "configured") for writer in writers.values()):
         flags = ", ".join("--" + name.replace("_", "-") for name in rules)
         raise OptionsError(f"{flags}: shapes the cues of srt, vtt and tsv: add one of them to --format")

@@ -10,6 +10,7 @@ from oasr.gate.runner import Outcome
 from oasr_cli import console
 from oasr_cli.console import ExitCode
 
+# A verdict that is not listed here fails the gate, and is red.
 _STYLES = {"passed": "green", "better": "cyan", "unchanged": "green", "recorded": "cyan", "absent": "dim"}
 _HEADER = ("key", "verdict", "record %", "now %", "points", "S/D/I", "units", "s")
 
@@ -34,7 +35,7 @@ def sum_up(outcomes: Sequence[Outcome], code: ExitCode) -> None:
 def _cells(outcome: Outcome) -> tuple[str | tuple[str, str], ...]:
     record, measured = outcome.entry.record, outcome.measured
     now = None if measured is None else measured.score
-    shown = now or record
+    shown = now or record  # of what could not be measured, the record
     counts = "" if shown is None else f"{shown.substitutions}/{shown.deletions}/{shown.insertions}"
     return (
         outcome.entry.key,

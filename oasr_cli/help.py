@@ -22,6 +22,7 @@ class GroupedCommand(TyperCommand):
                 record = (record[0].partition(" <")[0], record[1])
             default = "Arguments" if param.param_type_name == "argument" else "Options"
             groups.setdefault(getattr(param, "rich_help_panel", None) or default, []).append(record)
+        # What has no heading of its own comes last; the sort leaves the others in their order.
         for heading in sorted(groups, key=lambda name: name == "Options"):
             with formatter.section(heading):
                 formatter.write_dl(groups[heading], col_max=34)

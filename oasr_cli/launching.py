@@ -40,7 +40,8 @@ class LaunchFlags:
         if self.devices is not None:
             self._check_devices(device)
             gpus = visible_gpus()
-            # One GPU is what a local run uses anyway, without Ray.
+            # One GPU is what a local run uses anyway, without Ray. For several the address is named, since
+            # RAY_ADDRESS may lead to a cluster of other machines.
             plan = LaunchPlan("ray", gpus, address="local", **own) if gpus > 1 else LaunchPlan(**own)
         else:
             plan = LaunchPlan(self.launcher or "local", self.num_gpus, self.actors, self.ray_address, **own)

@@ -75,6 +75,7 @@ class Bar(Progress):
             TextColumn("{task.fields[line]}", markup=False),
             console=console.stderr(),
             transient=True,
+            # Else rich puts objects of its own in the place of both streams while the bar is there.
             redirect_stdout=False,
             redirect_stderr=False,
             refresh_per_second=4,

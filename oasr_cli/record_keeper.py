@@ -57,6 +57,7 @@ class RecordKeeper:
         self._record["counts"] = dict(counts)
         self._record["state"] = "finished" if complete else "stopped"
         if complete:
+            # For `oasr merge`, which takes finished shards alone.
             self._record["results_per_row"] = self._folder.results_per_row()
         self.write()
 

@@ -58,6 +58,7 @@ def about(job: Job, inputs: InputList, engine: Engine | Fleet) -> dict[str, Any]
         "list": list_facts(job, inputs),
         "model": model_facts(engine),
         "settings": _asked(job) | _resolved(job, engine) | {"--format": list(job.run.formats)},
+        # For people to read: `settings` are compared, while devices and folders may change.
         "config": asdict(engine.config) | {"device": str(engine.device), "audio_root": job.run.audio_root},
         "versions": versions(),
         "counts": {},
@@ -118,6 +119,7 @@ def compare(job: Job, earlier: Mapping[str, Any], current: Mapping[str, Any]) ->
 def _asked(job: Job) -> dict[str, Any]:
     """Flags that decide what a row or a file says, as far as they are known before the model."""
     run, config, options = job.run, job.config, asdict(job.options)
+    # A format may ask for word times, and the model decides whether it gets them: see `_resolved`.
     del options["word_timestamps"]
     settings = run.writer_settings
     return {
@@ -128,6 +130,7 @@ def _asked(job: Job) -> dict[str, Any]:
         "--vad": config.vad,
         "--max-window": config.max_window_s,
         "--channel": run.channel,
+        # The key and not a mere yes: another one holds other references.
         "--wer": (run.reference_field or "text") if run.wer else None,
     }
 

@@ -38,12 +38,14 @@ def do(job: Job) -> int:
     """
     with StopSwitch() as stop:
         check_model(job.config.model)
+        # Before the list is read, which takes time, and again below: a resumed run brings formats along.
         formats.check_speech(formats.writers_for(job.run), job.config.vad)
         inputs = open_list(job)
         job = resume.go_on(job, inputs)
         writers = formats.writers_for(job.run)
         formats.check_speech(writers, job.config.vad)
         formats.check_names(writers, inputs)
+        # The sink first: its folder is locked before the model loads, and let go when the engine is gone.
         with sinks.choose(job, writers, inputs) as sink, start_engine(job, inputs.count()) as engine:
             job = formats.with_word_times(job, writers, engine)
             return Run(job, inputs, sink, engine).to_the_end(stop)
@@ -138,6 +140,7 @@ class Run:
         finally:
             display.stop()
             self.tally.stop()
+        # Not reached after an error: then rows stay in the order in which they finished, for --resume.
         self.sink.finish()
         self.sink.ended(self.tally.counts, complete=not self.tally.left)
         self._sum_up(stop)
@@ -166,6 +169,7 @@ class Run:
             record = self._record(row, output)
             with display.aside() if self.sink.on_terminal else nullcontext():
                 self.sink.write(row, record, output)
+            # Counted when it is written: run.json must not claim a row that a kill could take.
             self.tally.count(row, output)
             self.sink.counted(self.tally.counts)
             display.update()
@@ -173,6 +177,7 @@ class Run:
     def _rows(self, stop: StopSwitch) -> Iterator[Row]:
         """The rows that no earlier run wrote; runs on the reader threads, one at a time."""
         for row in self.inputs:
+            # Nobody waits for a thread that is inside the list: at a stop it has to leave by itself.
             if stop.thrown:
                 return
             if self.sink.has(row):

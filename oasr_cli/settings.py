@@ -14,6 +14,7 @@ from oasr.launch.plan import LaunchPlan
 from oasr.output.cue_rules import CueRules, WriterSettings
 from oasr.types import DecodingOptions
 
+# What the messages of an OptionsError may begin with; InputOptions names its folder in two words.
 _FIELDS = {"audio root"} | {
     f.name for cls in (EngineConfig, DecodingOptions, CueRules, LaunchPlan) for f in fields(cls)
 }
@@ -164,6 +165,7 @@ def batch_sizes(text: str) -> tuple[int, ...]:
         OptionsError: anything but whole numbers above 0, or one of them twice.
     """
     sizes = [part.strip() for part in text.split(",")]
+    # int() would also read the digits of other scripts, and refuses thousands in words of its own.
     good = all(re.fullmatch("0*[1-9][0-9]{0,8}", size) for size in sizes)
     if not good or len(set(map(int, sizes))) < len(sizes):
         raise OptionsError(f"--batch-size: expected different numbers from 1 on, as in 1,8,32, got {text!r}")

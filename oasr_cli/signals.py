@@ -44,5 +44,6 @@ class StopSwitch:
     def _handle(self, signum: int, frame: FrameType | None) -> None:
         if self.on_stop is None or self.thrown:
             raise Interrupted(signum)
+        # Before the call, in the middle of which a second signal may come.
         self.signum = signum
         self.on_stop()

@@ -39,6 +39,7 @@ def choose(job: Job, writers: Mapping[str, Writer], inputs: InputList) -> Sink:
                 "give --output-dir, the folder for their files"
             )
         return DocumentSink(files[0], writers[files[0]])
+    # Who asks for jsonl by name gets it at a terminal too.
     if console.stdout_is_terminal() and "jsonl" not in run.formats:
         return TerminalSink()
     return JsonLinesSink()
@@ -119,6 +120,7 @@ class TerminalSink(Sink):
             return
         if (shown := self._shown.pop(row.id, 0)) > 0:
             self.part(row, replace(output, segments=output.segments[shown:]))
+            # `part` has counted these as well, and nothing more comes of the row.
             del self._shown[row.id]
         else:
             console.styled_result((printable(row.id), "bold"), f"  {printable(record['pred_text'])}")

@@ -66,6 +66,7 @@ class Tally:
     def count(self, row: Utterance | RowFailure, output: RequestOutput) -> None:
         """Count one result."""
         self.open_s.pop((row.index, row.part), None)
+        # Channels that were split are one row of the list.
         self.finished += row.part == 0
         self.warned += bool(output.warnings)
         if output.ok:
@@ -122,6 +123,7 @@ class Tally:
         """Seconds until the list is through at the pace so far; None while there is no telling."""
         if self.total is None or self.finished == 0:
             return None
+        # Rows that were done before have taken none of this run's time.
         return self.left * self.wall_s / self.finished
 
     def progress_line(self) -> str:
@@ -167,6 +169,7 @@ def failure_line(row: Utterance | RowFailure, output: RequestOutput) -> str:
 
 def clock_time(seconds: float) -> str:
     """`4.2 s` below a minute, else `h:mm:ss`."""
+    # From there on, one decimal would read 60.0 s.
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)

@@ -75,7 +75,7 @@ def bench(
             dtype=dtype,
             **settings.decode_method(decode_method, decoder_type),
             decode_options=settings.key_values(decode_option),
-            max_batch_size=sizes[0],
+            max_batch_size=sizes[0],  # to be checked with the rest; each run puts in its own
             max_batch_seconds=batch_seconds,
             workers=workers,
             threads=threads,
@@ -100,7 +100,7 @@ def bench(
             channel=settings.channel(channel),
             allow_pipes=allow_pipes,
             audio_root=audio_root,
-            wer=True,
+            wer=True,  # a bench scores whatever has a reference
             reference_field=reference_field,
             progress=progress,
         )

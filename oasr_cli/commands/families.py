@@ -34,6 +34,7 @@ def describe_family(name: str, cls: type[DecodeStrategy]) -> dict[str, Any]:
     """What `cls` declares. Word timing modes that depend on options or checkpoint are None."""
     from oasr.decode.options import describe
 
+    # Static: a property asks a loaded model. Where it is still that of the base, there are no modes.
     modes = inspect.getattr_static(cls, "word_timing_modes")
     base = inspect.getattr_static(_base(), "word_timing_modes")
     static = () if modes is base else modes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json as jsonlib
+import json as jsonlib  # --json has the name
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase

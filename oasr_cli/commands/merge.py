@@ -41,6 +41,7 @@ def merge(
     shards = open_shards(map(Path, folders))
     given = [name for shard in shards for name in shard.record["settings"].get("--format", ())]
     names = (*dict.fromkeys(given), *settings.comma_list(format))
+    # Any shard speaks for all about subtitles: `open_shards` has refused flags that differ.
     writers = build_writers(names, _writer_settings(shards[0].record["settings"]))
     try:
         into = RunFolder.open(output_dir, overwrite=overwrite, formats=writers, protected_paths=folders)

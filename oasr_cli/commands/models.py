@@ -61,6 +61,7 @@ def show(name: Name, json: flag.AsJson = False) -> None:
     try:
         folder = catalog.locate(name) if facts["installed"] else None
     except CheckpointError as error:
+        # It is there and is not sound: what is known of it is shown all the same.
         facts["problem"] = str(error)
         folder = None
     facts["folder"] = None if folder is None else str(folder)

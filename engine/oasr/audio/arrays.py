@@ -10,6 +10,7 @@ from oasr.audio.streams import BLOCK_FRAMES
 from oasr.errors import AudioError
 from oasr.types import Utterance
 
+# More is an array of (channels, frames), which would be read as a moment of very many channels.
 _MOST_CHANNELS = 256
 _INTEGER_SCALE = {"int16": (0.0, 1 / 2**15), "int32": (0.0, 1 / 2**31), "uint8": (128.0, 1 / 2**7)}
 

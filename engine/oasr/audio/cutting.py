@@ -73,6 +73,8 @@ class Cutter:
         self.limit, self.sight = limit, sight(limit, sample_rate)
         self.context = round(LEVEL_REACH_S * sample_rate) + 1
         self._tail, self._rate = tail, sample_rate
+        # No cut is nearer to the start of its window than a quarter of the limit, and half an overlap is an
+        # eighth of it at most: so every window begins behind the one before.
         overlap_s = min(OVERLAP_S, limit / 4 / sample_rate)
         self._half_overlap = 0 if overlap_s < LEAST_OVERLAP_S else int(overlap_s * sample_rate) // 2
         self._cut: int | None = None
@@ -92,6 +94,7 @@ class Cutter:
         cut, in_pause = next_cut(seen, self.start - base, self._rate, self.limit)
         cut += base
         half = 0 if in_pause else self._half_overlap
+        # A cut may be as late as the limit: then less, or nothing, of what is shared lies behind it.
         window = self.window(min(cut + half, self.start + self.limit, end))
         self.start, self._cut = cut - half, cut if half else None
         return window

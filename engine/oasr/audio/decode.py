@@ -158,6 +158,8 @@ def _best(
             reading = _drain(stream, stretch, open_sink, cancel)
         finally:
             stream.close()
+        # What the first decoder knows of the length holds for the second too, which could not be found
+        # incomplete otherwise.
         if best is not None and reading.total_s is None:
             reading = replace(reading, total_s=best.total_s)
         if reading.complete:
@@ -195,6 +197,7 @@ def _judged(reading: Reading[S]) -> Reading[S]:
         damage = f" ({'; '.join(reading.warnings)})" if reading.warnings else ""
         raise AudioError(reading.stretch.absent(reading.total_s) + damage)
     warnings = list(reading.warnings)
+    # By the word of its container it was cut off; else it is whole, and the row may ask for more than it has.
     if not reading.complete:
         have_s = reading.frames / reading.sample_rate
         warnings.append(

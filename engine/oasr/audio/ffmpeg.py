@@ -13,9 +13,13 @@ from oasr.audio.streams import BLOCK_FRAMES, UnreadableError
 
 _PRE_ROLL_S = 1.0
 """Decoders carry state from packet to packet; this much is decoded and dropped before a stretch."""
+# So much is decoded and dropped rather than sought: it costs little and needs no index.
 _SEEK_FROM_S = 10.0
 _PLANES = 7
+# Containers round their timestamps (Matroska to a millisecond), so a smaller jump need not be a hole. Holes
+# that are smaller add up until they are seen.
 _GAP_S = 0.05
+# A longer jump is believed only within the length that the container states; else a timestamp is damaged.
 _LONGEST_GAP_S = 60.0
 _MOST_SILENCE_S = 3600.0
 _ERRORS = (av.FFmpegError, OSError, ValueError)
@@ -91,6 +95,7 @@ class FfmpegStream:
     def _open(self) -> None:
         self._states_length = _mp3_states_length(self._file)
         self._file.seek(0)
+        # Tags in an unknown encoding are no reason to refuse the sound.
         self._container = av.open(self._file, metadata_errors="ignore", options=dict(_OPTIONS))
         streams = self._container.streams
         self._stream: Any = streams.best("audio")
@@ -112,6 +117,7 @@ class FfmpegStream:
                 if from_pts is not None and packet.pts is not None and packet.pts < from_pts:
                     continue
                 frames = packet.decode()
+            # FFmpeg's end of file is one of _ERRORS as well, and no packet that was lost.
             except EOFError:
                 return
             except _ERRORS:
@@ -134,6 +140,7 @@ class FfmpegStream:
             frame = next(frames, None)
         except _ERRORS:
             frame = None
+        # A seek may land behind what was asked for; the frames between would be missing.
         if frame is not None and frame.pts is not None and self._position(frame.pts) <= first:
             return self._position(frame.pts), chain([frame], frames)
         # No usable index: begin again and decode everything.
@@ -184,6 +191,7 @@ class FfmpegStream:
         past_end = gap_s > _LONGEST_GAP_S and position + gap > (self.total or 0)
         # The length by the container is no limit either: damage in it would make days of silence.
         if past_end or silence_s > _MOST_SILENCE_S:
+            # From here on all timestamps are that much too late, and must not be one gap after the other.
             self._origin += int(gap_s / self._stream.time_base)
             self.warnings.append(f"timestamps jump by {gap_s:.1f} s at {at_s:.2f} s; the jump is left out")
             return 0
@@ -193,10 +201,12 @@ class FfmpegStream:
     def _promised(self) -> int | None:
         """Frames by the container's own word; None where FFmpeg only guesses from the bit rate."""
         name, stream = self._container.format.name, self._stream
+        # A guess would be taken for a promise, and a whole recording for one that was cut off.
         if name == "mp3" and not self._states_length:
             return None
         if name.startswith(("mov,", "mp3", "flac", "wav", "aiff")) and stream.duration:
             return round(stream.duration * stream.time_base * self.sample_rate)
+        # Matroska states a length for all tracks together: a film may go on when its sound is over.
         if name.startswith("matroska,") and len(self._container.streams) == 1 and self._container.duration:
             return round(self._container.duration / av.time_base * self.sample_rate)
         return None
@@ -220,6 +230,7 @@ class _Converter:
         source = (frame.format.name, frame.layout.name, frame.sample_rate)
         parts = []
         if source != self._source:
+            # A resampler holds samples back, which belong before those of the new source.
             parts = self._convert(None)
             self._resampler = None
             self._source = source
@@ -248,8 +259,10 @@ def _mp3_states_length(file: IO[bytes]) -> bool:
     head = file.read(10)
     skip = 0
     if head[:3] == b"ID3" and len(head) == 10:
+        # Sizes in ID3 have seven bits a byte, so that they cannot look like the start of an audio frame.
         skip = 10 + sum((byte & 0x7F) << shift for byte, shift in zip(head[6:], (21, 14, 7, 0), strict=True))
     file.seek(skip)
+    # The header stands behind the side information of the first frame, some 40 bytes into it at most.
     start = file.read(256)
     return any(tag in start for tag in (b"Xing", b"Info", b"VBRI"))
 

@@ -18,6 +18,8 @@ from oasr.errors import AudioError, OptionsError, RowError
 from oasr.types import RowFailure, Utterance
 
 __all__ = ["AudioLoader", "LoadedRow", "LoaderSettings"]
+# Readers look at `cancelled` between two blocks. One that gets no block, from a network drive that hangs,
+# is left behind: its thread is a daemon and ends with the process.
 _JOIN_S = 10.0
 
 
@@ -166,6 +168,7 @@ class AudioLoader:
             except (ReadCancelledError, RowDroppedError):
                 rows = []
             with self._queue.state:
+                # Under the lock, since all readers add to one number.
                 self.reading_s += time.perf_counter() - start - task.waited_s
             if task.is_long or self._queue.cancelled.is_set():
                 return  # another reader has taken this one's place
@@ -173,6 +176,7 @@ class AudioLoader:
 
     def _claim(self) -> tuple[int, Utterance | RowFailure] | None:
         """The next row of the list and its number, once the queue has room; None when there is no more."""
+        # Taking a row and numbering it are one step, so that numbers are those of the list.
         with self._source:
             if not self._queue.wait_for_room():
                 return None
@@ -180,6 +184,7 @@ class AudioLoader:
             row, error = None, None
             try:
                 row = next(self._rows, None)
+            # Of whatever kind it is: raised on this thread, nobody would see it.
             except BaseException as raised:
                 error = raised
             self._in_source = None
@@ -243,6 +248,8 @@ class _Task:
         ended = any(piece.ended for _, piece in parts)
         if ended and not self.is_long:
             return rows
+        # The first piece goes out without windows too, since the row is admitted by it; of those between, one
+        # without windows would only take a turn in the queue.
         if ended or not self.is_long or any(piece.windows for _, piece in parts):
             self._put(rows, ended)
         self._utterances = [one for one, _ in parts]
@@ -256,6 +263,7 @@ class _Task:
             self._loader._start_reader()
 
     def _failed(self, row: Utterance, error: RowError) -> list[LoadedRow]:
+        # Each row that this recording has begun, one a channel when it is split, waits for its end.
         rows = [
             LoadedRow(one, None, RowFailure.of(one, error), number=self._number)
             for one in self._utterances or [row]

@@ -116,6 +116,7 @@ class _Recording:
     def open_sink(self, rate: int, channels: int) -> _Feed:
         """A sink for one decoder; one that is tried behind another goes on where windows have been cut."""
         if not self._live:
+            # No window has been cut: this decoder begins at the beginning.
             self._mono = MonoSink(self._policy, rate, channels, self._reader.sample_rate)
             self._rate, self._channels, self._fed = rate, channels, 0
             return _Feed(self, 0)
@@ -131,6 +132,8 @@ class _Recording:
         if self._live:
             self._emit(self._pieces(self._mono.take()))
         elif self._fed > LONG_S * self._rate:
+            # Nothing has left yet, so a mix that cancels by now is begun anew with one channel. Behind this,
+            # windows are out: the channel changes where it shows.
             self._check_mix()
             self._mono.picker.falls_back = True
             self._live = True
@@ -143,6 +146,7 @@ class _Recording:
             self._check_mix()
             self._start()
         picker = self._mono.picker
+        # The picker has given the mix up on the way.
         if self._policy == "mix" and isinstance(picker.policy, int):
             self._warnings += (cancelled_warning(picker.policy),)
         parts = self._pieces(self._mono.finish())

@@ -50,6 +50,7 @@ def probe(utterance: Utterance, channel: int | str = "mix") -> Probe:
         with open_source(utterance, allow_pipes=False, cancel=None) as file:
             stream, container = _open(file)
             try:
+                # Made for its check alone: the recording may lack the channel.
                 ChannelPicker(channel_policy(utterance, channel), stream.channels)
                 return _measured(stretch, container, stream)
             finally:

@@ -114,6 +114,7 @@ class RowQueue:
         """Hand over a row that is whole, once there is room for it."""
         seconds = self.limits.seconds_of(rows)
         with self.state:
+            # The row that the consumer waits for passes whatever its length: nothing else makes room for it.
             self.state.wait_for(lambda: self.cancelled.is_set() or number == self.next or self._fits(seconds))
             if not self.cancelled.is_set():
                 self.ready[number] = rows
@@ -132,6 +133,7 @@ class RowQueue:
             if number in self._long:
                 own_s = sum(map(self.limits.seconds_of, self._long[number]))
                 room = own_s + seconds <= self.limits.long_seconds and self._fits(seconds)
+                # One piece may always wait: rows that may not go past the recording could else keep it out.
                 return not own_s or room
             # The row that all others wait for must not wait for them.
             return number == self.next or len(self._long) < self.limits.long_rows
@@ -176,6 +178,7 @@ class RowQueue:
             if waiting is None:
                 return
             self.ready_s -= sum(map(self.limits.seconds_of, waiting))
+            # A reader that has more to say hears of it at its next piece; one that is done never asks again.
             if number in self._over:
                 self._over.discard(number)
             else:
@@ -225,6 +228,7 @@ class RowQueue:
 
     def _pop(self) -> list[LoadedRow] | None:
         number = self._piece()
+        # Where both are there, a row of the list and a piece of an open recording come out in turns.
         if self._head and (number is None or not self._piece_is_due):
             self._piece_is_due = True
             self.next += 1

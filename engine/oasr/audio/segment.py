@@ -39,6 +39,7 @@ def plan_windows(samples: np.ndarray, sample_rate: int, max_window_s: float) -> 
         raise OptionsError(
             f"max_window_s: expected at least one sample at {sample_rate} Hz, got {max_window_s!r} s"
         )
+    # An endless limit has no integer: one sample more than there are cuts as little.
     return extension().segmentation.plan_windows(samples, sample_rate, int(min(limit, len(samples) + 1)))
 
 
@@ -59,6 +60,8 @@ def next_cut(samples: np.ndarray, start: int, sample_rate: int, limit: int) -> t
 
 def sight(limit: int, sample_rate: int) -> int:
     """Samples behind the start of a window that decide where it is cut, however much follows them."""
+    # With up to 5/3 of the limit left, the last two windows share it (csrc/segmentation.cc). With more, a cut
+    # lies within the limit, and its level looks LEVEL_REACH_S further.
     return max(5 * limit // 3 + 1, limit + round(LEVEL_REACH_S * sample_rate) + 1)
 
 

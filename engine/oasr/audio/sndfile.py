@@ -23,6 +23,7 @@ _SIZE_LINE = re.compile(
 _NO_OGG_END = "lacks an end-of-stream bit"
 _STREAMED = 0x7FFF0000
 """Writers into a pipe cannot know the size and put the greatest one they dare into the header."""
+# libsndfile gives SF_COUNT_MAX, 2^63 - 1, for the frames of a stream that does not tell its length.
 _UNKNOWN = 1 << 62
 
 

@@ -76,6 +76,7 @@ def _read_pipe(path: str, cancel: threading.Event | None) -> IO[bytes]:
                 left = memoryview(data)
                 while left:  # an unbuffered file may take less than it is given
                     left = left[copy.write(left) :]
+            # Nothing to read, and no wait for it either: nobody holds the other end, not yet or no more.
             elif writer:
                 copy.seek(0)
                 return copy
@@ -112,9 +113,11 @@ def _run_into(copy: IO[bytes], command: str, cancel: threading.Event | None) -> 
     process = subprocess.Popen(
         command,
         shell=True,
+        # A command that reads what is typed, as ffmpeg does, would take it from the terminal of the run.
         stdin=subprocess.DEVNULL,
         stdout=copy,
         stderr=subprocess.PIPE,
+        # A group of its own: killing the shell alone would leave the commands that it started.
         start_new_session=True,
     )
     while True:
@@ -127,6 +130,7 @@ def _run_into(copy: IO[bytes], command: str, cancel: threading.Event | None) -> 
                 process.communicate()
                 raise ReadCancelledError from None
     if process.returncode != 0:
+        # Programs say at the end what went wrong.
         tail = " ".join(err.decode(errors="replace").split())[-300:] or "nothing on stderr"
         raise AudioError(f"the command {command!r} failed with exit status {process.returncode}: {tail}")
     if not os.fstat(copy.fileno()).st_size:

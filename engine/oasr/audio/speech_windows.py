@@ -32,6 +32,7 @@ class SpeechPlanner:
         self._cutter = Cutter(self._tail, sample_rate, limit)
         self._pad, self._long = round(PAD_S * sample_rate), round(LONG_PAUSE_S * sample_rate)
         self._inside = False  # the first region has lost its beginning to a window already
+        # Two pads before the recording, so that its first window keeps a whole one.
         self._free_from = -2 * self._pad  # end of the last region that is in a window
 
     def add(self, samples: np.ndarray) -> list[AudioWindow]:
@@ -53,6 +54,7 @@ class SpeechPlanner:
         found = []
         while (window := self._next(final)) is not None:
             found.append(window)
+        # A window begins up to a pad before what waits, and its cut looks back from there.
         waiting = [self._cutter.start] if self._inside else [r.start for r in self._regions()[:1]]
         needed = min([*waiting, self._tracker.settled]) - self._pad - self._cutter.context
         self._tail.drop_before(needed)
@@ -72,10 +74,12 @@ class SpeechPlanner:
         for i, region in enumerate(regions):
             if region.end - self._cutter.start > self._cutter.limit:
                 return self._at_a_pause(regions, i) if i else self._within(region, over > 0)
+            # It goes on: what it becomes decides where the window ends.
             if i >= over:
                 return None
             last = i + 1 == len(regions)
             follows = self._tracker.settled if last else regions[i + 1].start
+            # Nothing follows: what is said to lie two pads on leaves the window a whole one.
             if last and final:
                 return self._behind(i, region.end + 2 * self._pad)
             if follows - region.end >= self._long:

@@ -82,6 +82,7 @@ class EnergyScorer:
             threshold = floor + np.clip(_SHARE * (peak - floor), _LEAST_DB, _MOST_DB)
             found.append(np.clip(ENTER + (self._levels[step] - threshold) * _SCORE_PER_DB, 0, 1))
             self._scored += len(found[-1])
+        # The next step looks _SIDE frames back.
         surplus = self._scored - _SIDE - self._first
         if surplus > 0:
             self._levels = self._levels[surplus:]

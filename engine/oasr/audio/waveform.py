@@ -69,6 +69,7 @@ def read_waveforms(
     warnings = reading.warnings
     loudest = reading.sink.picker.loudest_if_cancelled()
     if loudest is not None:
+        # Read a second time, which is rare; to hold every channel until the end would burden all others.
         reading = run(loudest)
         warnings += (cancelled_warning(loudest),)
     duration_s = reading.frames / reading.sample_rate

@@ -20,6 +20,7 @@ from oasr.audio.vad import DETECTORS, Region, SpeechScorer
 from oasr.errors import OptionsError, RequestError
 
 PAUSES, WHOLE = "pauses", "none"
+# More samples than any recording has, so that no planner gets there.
 _ENDLESS = 1 << 60
 
 
@@ -100,6 +101,7 @@ class PausePlanner:
         tail, cutter = self._tail, self._cutter
         tail.add(samples)
         found = []
+        # Only cuts that no sample behind them can move, so that pieces change nothing.
         while tail.end - cutter.start >= cutter.sight:
             found.append(cutter.cut(tail.end))
         tail.drop_before(cutter.start - cutter.context)
@@ -127,6 +129,7 @@ class WholePlanner:
     def add(self, samples: np.ndarray) -> list[AudioWindow]:
         """See WindowPlanner; RequestError beyond the limit."""
         self._tail.add(samples)
+        # Said at once: the rest of an hour need not be read to refuse it.
         if self._tail.end > self._limit:
             raise RequestError(
                 f"the recording lasts {self._tail.end / self._rate:.1f} s or longer, a window at most "

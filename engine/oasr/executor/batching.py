@@ -79,6 +79,7 @@ class LookaheadBuffer:
     def add(self, request: Request) -> None:
         """Queue one request."""
         window = self._window_of(request)
+        # Sorted by length. The serial makes it unique, so that it is found again, and leads to the request.
         key = (len(request.samples), request.key, self._serial)
         self._serial += 1
         self._requests[key[2]] = request
@@ -114,6 +115,7 @@ class LookaheadBuffer:
     def _rows_for(self, window: int, most_rows: int | None) -> int:
         rows = self.limits.rows if most_rows is None else min(self.limits.rows, most_rows)
         if self.limits.padded_seconds is not None:
+            # All requests have the rate of the model.
             sample_rate = next(iter(self._requests.values())).sample_rate
             rows = min(rows, int(self.limits.padded_seconds * sample_rate / max(window, 1)))
         return max(1, rows)

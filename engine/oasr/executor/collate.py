@@ -40,6 +40,7 @@ class Collated:
         if self.ready is not None:
             stream = torch.cuda.current_stream(samples.device)
             stream.wait_event(self.ready)
+            # The copying stream owns the memory, and would give it out again while this one still reads.
             samples.record_stream(stream)
         return samples
 

@@ -22,6 +22,7 @@ def choose_device(name: str) -> torch.device:
         device = None
     if device is None or device.type not in ("cpu", "cuda"):
         raise OptionsError(f"device: expected auto, cpu, cuda or cuda:N, got {name!r}")
+    # Without a number: tensors lie on `cpu`, and cpu:0 does not compare equal to that.
     if device.type == "cpu":
         return torch.device("cpu")
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -58,5 +59,6 @@ def choose_dtype(name: str, device: torch.device) -> str:
 
 def float_dtype() -> str:
     """bfloat16 where the processor multiplies it natively, else float32 (emulation is slower)."""
+    # A private name of torch, which a version may drop.
     native = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
     return "bfloat16" if native is not None and native() else "float32"

@@ -29,6 +29,7 @@ def whole(parts: Sequence[RequestOutput], n_best: int, end_s: float) -> RequestO
     # Every token's posterior weighs the same, whichever window it fell into.
     weighed = [(p.confidence, len(p.tokens[0])) for p in parts if p.confidence is not None]
     total = sum(n for _, n in weighed)
+    # A family may give more than was asked for, when its own options say so.
     hypotheses = best_sums(
         [_hypotheses(part) for part in parts], max(n_best, *(len(p.tokens) for p in parts))
     )
@@ -95,6 +96,7 @@ def _in_order(words: tuple[WordTiming, ...] | None, end_s: float) -> tuple[WordT
             word = replace(word, end=end_s)
         if ordered and word.start < ordered[-1].end:
             before = ordered[-1]
+            # A word that the one before outlasts ends with it: it must end after its start, too.
             start = before.end if before.end < word.end else max(word.start, before.start)
             word = replace(word, start=start, end=max(word.end, before.end))
         ordered.append(word)

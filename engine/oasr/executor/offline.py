@@ -107,6 +107,7 @@ class OfflineExecutor:
     def step(self) -> list[Outcome]:
         """Do one tick of work and return the requests that finished in it."""
         outcomes = self._tick_incremental() if self.strategy.incremental else self._tick_one_shot()
+        # What ran out of memory beside others is tried again with nothing else in it.
         if self._suspects and not self.strategy.has_pending() and self._in_flight is None:
             requests, error = self._suspects.pop()
             outcomes += rescue(self._run_alone, requests, error, self.counters)
@@ -135,6 +136,7 @@ class OfflineExecutor:
             with self.counters.time("decode"):
                 finished = self.strategy.advance(budget)
         except Exception as error:
+            # A step carries rows of several batches, and which of them broke it is not known.
             self._suspects.append((self.strategy.abort(), forget_frames(error)))
             return []
         self.counters.steps += budget.used
@@ -148,6 +150,7 @@ class OfflineExecutor:
         MAX_SKIPPED_ADMITS times in a row; a thin queue is held for `decode_admit_window_ms`.
         """
         waiting = len(self._buffer) + (len(self._next_batch.requests) if self._next_batch else 0)
+        # New rows would keep those that broke waiting for the engine to be empty.
         if not waiting or self._suspects:
             return False
         held_s = self.config.decode_admit_window_ms / 1000
@@ -220,6 +223,7 @@ class OfflineExecutor:
         if self._next is None:
             return None
         future, batch = self._next, self._next_batch
+        # Before the result is asked for: a batch that could not be collated must not be taken again.
         self._next = self._next_batch = None
         try:
             with self.counters.time("collate_wait"):
@@ -232,6 +236,7 @@ class OfflineExecutor:
     def _prefetch(self) -> None:
         """Start collating the next micro-batch behind the present one."""
         if self._next is None:
+            # No more rows than may be prefilled now; while no slot is free, a batch that waits for enough.
             free = self._slots() - self.strategy.pending_rows() if self.strategy.incremental else None
             batch = self._buffer.pop(self._slots() if free is not None and free <= 0 else free)
             if batch is not None:
@@ -244,6 +249,7 @@ class OfflineExecutor:
             self._memory.before_encoding(samples.numel() / self.model.frontend.sample_rate)
         with self.counters.time("features"):
             features, frames = self.model.frontend(samples, collated.lengths)
+        # The encoder's forward takes the most memory, and needs the features alone.
         del samples
         conditioning = self.model.encoder_conditioning(requests)
         forward = (
@@ -267,6 +273,7 @@ class OfflineExecutor:
                     collated = self._collator.collate(MicroBatch(tuple(rows), window))
                 finished += self._decode_alone(self._encode(collated), rows)
         except Exception:
+            # The caller tries the rows again; one that stayed pending would come out twice.
             self.strategy.abort()
             raise
         return finished

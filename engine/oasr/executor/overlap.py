@@ -49,6 +49,7 @@ def join_overlap(
     if not (before.ok and after.ok and before.text and after.text):
         return before, after
     shared_s = before.segments[0][1] - after.segments[0][0]
+    # Two more, for the words that lie only partly within these seconds.
     most = math.ceil(_UNITS_PER_S * max(0.0, shared_s)) + 2
     left, right = _units(before.text)[-most:], _units(after.text)[:most]
     meeting = _meeting([unit.form for unit in left], [unit.form for unit in right])
@@ -82,6 +83,7 @@ def _meeting(left: Sequence[str], right: Sequence[str]) -> tuple[int, int] | Non
         for j in range(1, columns):
             pair = scores[i - 1][j - 1] + (1 if left[i - 1] == right[j - 1] else -1)
             scores[i][j] = max(scores[i][j], pair, scores[i - 1][j] - 0.5, scores[i][j - 1] - 0.5)
+    # It may end one word before the first text does, whose last one the edge may have cut.
     ends = [(scores[i][j], i, -j) for i in range(max(0, rows - 2), rows) for j in range(columns)]
     best, i, j = max(ends)
     return _middle_pair(scores, left, right, (i, -j)) if best > 0 else None
@@ -103,6 +105,7 @@ def _middle_pair(
             i -= 1
         else:
             j -= 1
+    # Never empty: only an equal pair can lift a score above zero.
     return equal[len(equal) // 2]
 
 
@@ -110,6 +113,8 @@ def _head(output: RequestOutput, end: int, cut_s: float, decode: Decode) -> Requ
     """`output` up to character `end` of its text."""
     tokens = output.tokens[0]
     kept = len(tokens)
+    # Token by token, since only the text of all that stand before tells where one ends: a character may take
+    # several of them.
     while kept and len(decode(tokens[: kept - 1]).strip()) >= end:
         kept -= 1
     words = None if output.words is None else tuple(w for w, start, _ in _placed(output) if start < end)

@@ -60,6 +60,7 @@ def rescue(
             outcomes += run(part)
         except Exception as raised:
             again = forget_frames(raised)
+        # Behind the except clause: within it, every error of a retry would carry this one as its context.
         if again is not None and len(part) == 1:
             outcomes.append(Outcome(part[0], error=_as_row_error(again)))
         elif again is not None:

@@ -69,7 +69,6 @@ def _import_ray(shown: bool) -> ModuleType:
         # Read when Ray is imported; its C++ half writes to stderr by itself.
         quiet |= {"RAY_BACKEND_LOG_LEVEL": "fatal"}
     for name, value in quiet.items():
-        # Whoever has set one of them means it.
         os.environ.setdefault(name, value)
     try:
         import ray

@@ -70,6 +70,7 @@ class Desk:
             await self._news.wait_for(lambda: self._handed_in > number or self._complete or self._stopped)
             if self._stopped or self._handed_in <= number:
                 return None
+            # One that was forgotten is written: run again, it must not give its rows a second time.
             return self._windows.get(number, NOTHING)
 
     async def orders(self) -> bytes:

@@ -41,11 +41,14 @@ class Windows:
         """
         rows = max(16, batch_rows // 4)
         if total is not None:
+            # Eight windows or more for each engine: the last one under way is a small part of its work.
             rows = max(1, min(rows, total // (8 * engines)))
+        # Bounded, since each window that an engine holds keeps a thread of its process waiting.
         at_once = min(64, max(4, (8 * batch_rows + 256) // rows))
         if total is not None:
             # The engine that is up first must leave some of a short list to the others.
             at_once = min(at_once, max(2, total // (2 * engines * rows)))
+        # More than the engines hold: windows are to wait for engines, and not engines for windows.
         return cls(rows, at_once, 4 * at_once * engines)
 
 

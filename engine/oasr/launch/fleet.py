@@ -24,6 +24,7 @@ from oasr.types import DecodingOptions
 
 TRIES = 3
 """Times that Ray runs a window again whose engine's process died."""
+# `stop` may only set a flag, so somebody has to look at it; a thread that hangs in Ray is left behind.
 _POLL_S, _LEAVE_S = 0.2, 10.0
 
 
@@ -93,6 +94,7 @@ class Fleet:
         if self._feeder is not None:
             raise OptionsError("a Fleet works through one list; make a new one")
         desk, get = self._desk, self._ray.get
+        # Only now: a format may have asked for word times since the engines were loaded.
         get(desk.order.remote(pickle.dumps((options or DecodingOptions(), settings))))
         self._feeder = feeder = Feeder(
             rows,
@@ -104,11 +106,13 @@ class Fleet:
         written = 0
         for number, results in _in_order(self._results()) if in_order else self._results():
             yield from results
+            # The caller comes back when it has written these, so no engine will need the window again.
             desk.forget.remote(number)
             feeder.returned()
             written += 1
         if feeder.error is not None:
             raise feeder.error
+        # After a stop, windows that no engine has begun do not come back.
         if written < feeder.windows and not self._stopping:
             raise LaunchError(
                 f"{feeder.windows - written} of {feeder.windows} windows of the list did not come back from "
@@ -159,20 +163,24 @@ class Fleet:
 
         at, windows = self._placement, self._windows
         config = replace(self.config, device=at.device)
+        # No processor for the task that hands on windows: the engines may have taken all of them.
         source = read_datasource(RowSource(self._desk), num_cpus=0, override_num_blocks=1)
         return source.map_batches(
             EngineActor,
             fn_constructor_args=(Work(self._desk, config, options, str(Path.cwd())),),
+            # One row of this table is a whole window.
             batch_size=1,
             batch_format="pyarrow",
             compute=ActorPoolStrategy(
                 size=at.engines,
                 max_tasks_in_flight_per_actor=windows.at_once,
                 max_concurrent_calls_per_actor=windows.at_once,
+                # Without it Ray Data puts a lock around an actor, and lets in one call at a time.
                 enable_true_multi_threading=True,
             ),
             num_cpus=at.cpus,
             num_gpus=at.gpus or None,
+            # Engines start anew without limit: what ends a run is a window that has failed too often.
             max_restarts=-1,
             max_task_retries=TRIES,
         )
@@ -189,6 +197,7 @@ class Fleet:
 
     def _collect(self, dataset: Any) -> None:
         try:
+            # With a prefetch, each window would be held back until the next one is there.
             for batch in dataset.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
                 for row in batch.to_pylist():
                     self._inbox.put((row["number"], pickle.loads(row["results"])))
@@ -232,7 +241,7 @@ class Fleet:
                 what = f"the engines on the Ray cluster failed, in {TRIES} more tries too"
                 raise _readable(trouble or found, what)
             elif isinstance(found, tuple):
-                yield found
+                yield found  # what else comes are facts of further engines, which have loaded the same
 
     def _validate_options(self, options: DecodingOptions) -> None:
         """RequestError when no row could be decoded with the run's options."""
@@ -250,11 +259,13 @@ def _in_order(windows: Iterator[tuple[int, list[Result]]]) -> Iterator[tuple[int
         while due in waiting:
             yield due, waiting.pop(due)
             due += 1
+    # A stop leaves gaps; what was finished behind them comes out all the same.
     yield from sorted(waiting.items())
 
 
 def _readable(error: BaseException, what: str) -> OasrError:
     """Why a run on Ray ended: what an engine said of itself, else `what`, and what Ray says, in a line."""
+    # A RowError is an error that nobody foresaw, put into words (`worker._described`): it lacks what to do.
     if isinstance(error, OasrError) and not isinstance(error, RowError):
         return error
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -88,6 +88,7 @@ class EngineHost:
                 first = self._waiting.get()
                 self._transcribe(first)
         except BaseException as error:
+            # The callers are left waiting: the process is about to end, and Ray runs their windows again.
             self._on_break(error)
 
     def _transcribe(self, first: _Ticket) -> None:
@@ -98,7 +99,9 @@ class EngineHost:
                 ticket.add((row, output))
                 if ticket.done.is_set():
                     self._close(ticket)
+        # By itself, since after a stop the stream may never have taken it in.
         first.done.set()
+        # Windows that a stop cut short, and those with split recordings, which only the end completes.
         for ticket in list(self._open.values()):
             ticket.done.set()
         self._open.clear()
@@ -107,12 +110,14 @@ class EngineHost:
         """The rows of the callers, one after the other; runs on the engine's reader threads."""
         ticket: _Ticket | None = first
         while ticket is not None and not self._stopped:
+            # Before the rows go out: results come while later rows are still being read.
             self._open |= {row.index: ticket for row in ticket.rows}
             yield from ticket.rows
             try:
                 ticket = self._waiting.get(timeout=LINGER_S)
             except queue.Empty:
                 ticket = None
+        # It came at the moment of a stop: none of its rows went out, and its caller must not wait.
         if ticket is not None:
             ticket.done.set()
 

@@ -103,6 +103,7 @@ def place(plan: LaunchPlan, config: EngineConfig, machines: Sequence[Machine]) -
     engines = plan.actors or sum(one.cpus > 0 for one in machines)
     if not 0 < engines <= cpus:
         raise OptionsError(f"actors: {engines} were asked for, and the Ray cluster has {_size(machines)}")
+    # The largest share that fits often enough, since no engine has parts of two machines; 1 always does.
     share = next(
         size
         for size in range(min(plan.threads or cpus, cpus // engines), 0, -1)

@@ -38,6 +38,7 @@ class RowSource(Datasource):
         desk = self._desk
 
         def read() -> Iterator[pa.Table]:
+            # When Ray repeats this task too: for a window that is written the Desk gives one without rows.
             number = 0
             while (rows := ray.get(desk.window.remote(number))) is not None:
                 yield pa.table({"number": [number], "rows": pa.array([rows], pa.binary())})

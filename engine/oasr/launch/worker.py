@@ -64,6 +64,7 @@ class EngineActor:
         try:
             engine = Engine(work.config)
         except Exception as error:
+            # Told first: Ray would give the driver an error of its own, around a remote traceback.
             self._report(error if isinstance(error, OasrError) else _described(error))
             raise
         self._report(EngineFacts.of(engine, work.options))
@@ -104,6 +105,7 @@ class EngineActor:
         try:
             self._report(error if isinstance(error, OasrError) else _described(error))
         finally:
+            # Not sys.exit, which ends no more than the thread that calls it, the engine's.
             os._exit(BROKEN_ENGINE)
 
 

@@ -33,9 +33,10 @@ KNOWN_KEYS = frozenset(
         "prompt",
     )
 )
+# What JSON writes, and people: float() alone would also take 1_5, nan and the digits of other scripts.
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_AGREE_S = 1e-3
-_ID_BITS = 1024
+_AGREE_S = 1e-3  # lists give seconds with three decimals, as a rule
+_ID_BITS = 1024  # 309 digits; str() refuses thousands of them with an error of its own
 _CHANNEL_DIGITS = 9  # int() refuses thousands of them with an error of its own
 MAX_SECONDS = 1e9
 """Three decades: beyond it a value is no position in a recording but a time stamp or a mistake."""
@@ -70,6 +71,7 @@ def id_text(key: str, value: Any) -> str:
 
 def stated_id(row: Row) -> str | None:
     """The id that the row states, by precedence alone; None when it states none."""
+    # Whether two ids agree is for `check_id`: the row that fails over it still goes by the first.
     for key in ID_KEYS:
         value = row.get(key)
         if value is not None:
@@ -106,6 +108,7 @@ def read_path(row: Row) -> str:
     path = _pick(row, AUDIO_KEYS, _string)
     if path is None:
         raise ManifestRowError(f"no recording named; expected one of the keys {', '.join(AUDIO_KEYS)}")
+    # Python refuses a NUL by a ValueError, where a file that is not there gives an OSError.
     if not path or "\0" in path:
         raise ManifestRowError(f"expected the path of a recording, found {brief(path)}")
     return path
@@ -122,12 +125,14 @@ def read_stretch(row: Row) -> Stretch:
     end = None if row.get("end") is None else _seconds("end", row["end"])
     begin = offset or 0.0
     if end is not None:
+        # To whole microseconds: a difference of floats (0.3 - 0.1) has stray digits, which an id would show.
         length = round(end - begin, 6)
         if length <= 0:
             raise ManifestRowError(f"end: expected seconds after the start at {begin:g}, found {end:g}")
         if duration is not None and not _close(duration, length):
             raise ManifestRowError(f"duration and end disagree: {duration:g} s, but {begin:g} to {end:g} s")
         duration = length if duration is None else duration
+    # A duration alone is, in most lists, the length of the whole recording: it names no stretch.
     given = offset is not None or end is not None
     if duration == 0 and given:
         raise ManifestRowError("duration: expected seconds > 0 for a stretch with an offset, found 0")
@@ -141,6 +146,7 @@ def read_channel(row: Row) -> int | str | None:
         return value
     digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _CHANNEL_DIGITS
     number = int(value) if digits else value
+    # 1.0 is what pandas writes for 1 in a column with gaps.
     if isinstance(number, float) and number.is_integer():
         number = int(number)
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
@@ -210,5 +216,6 @@ def _close(a: float, b: float) -> bool:
 
 def spell(seconds: float) -> str:
     """At least three decimals, and as many as it takes to lose nothing: 12.5 → `12.500`."""
+    # repr gives the shortest text that reads back as the same float.
     text = repr(seconds)
     return text + "000"[len(text) - text.find(".") - 1 :]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-_GROUPS_A_PASS = 1024
+_GROUPS_A_PASS = 1024  # a pass holds the ids of these; a list may repeat every one of its ids
 _hash = hash  # 64 bits, keyed afresh in every process
 
 
@@ -103,6 +103,7 @@ def _suspects(hashes: np.ndarray) -> Iterator[np.ndarray]:
     ends = np.append(starts[1:], len(ranked))
     shared = ends - starts > 1
     starts, ends = starts[shared], ends[shared]
+    # `order` is stable, so the second of a group is the row that first repeats it.
     by_repeat = np.argsort(order[starts + 1], kind="stable")
     for i in range(0, len(by_repeat), _GROUPS_A_PASS):
         chosen = by_repeat[i : i + _GROUPS_A_PASS]

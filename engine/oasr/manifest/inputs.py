@@ -12,7 +12,7 @@ from oasr.manifest.duplicates import IdScan, count_if_distinct, scan_ids
 from oasr.manifest.reader import Reader
 from oasr.types import RowFailure, Utterance
 
-_OF_A_CHANNEL = re.compile(r"(.+)-ch\d+", re.DOTALL)
+_OF_A_CHANNEL = re.compile(r"(.+)-ch\d+", re.DOTALL)  # an id may hold line ends
 
 
 class InputList:
@@ -55,6 +55,7 @@ class InputList:
         """
         for reader in self._readers:
             reader.check()
+        # For the whole list or not at all: a key of one input cannot be compared with an id of another.
         distinct = count_if_distinct(chain.from_iterable(reader.keys() for reader in self._readers))
         scan = (
             scan_ids(lambda: chain.from_iterable(reader.ids() for reader in self._readers))
@@ -86,6 +87,7 @@ class InputList:
             splits = set(chain.from_iterable(reader.split_ids() for reader in self._readers))
             if not splits:
                 return
+        # Two passes: few ids look like a channel's, and only those are held, not every id of the list.
         of_a_channel = (found for name in self._ids() if (found := _OF_A_CHANNEL.fullmatch(name)))
         taken = {found[1]: found[0] for found in of_a_channel if splits is None or found[1] in splits}
         clash = next((name for name in self._ids() if name in taken), None) if taken else None

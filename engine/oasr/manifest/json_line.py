@@ -11,9 +11,10 @@ import msgspec
 from oasr.errors import ManifestRowError
 from oasr.manifest import dialect, lenient_json
 
-_UNDECODABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+_UNDECODABLE = (msgspec.MsgspecError, ValueError, RecursionError)  # the last is for nesting that is too deep
 
 
+# gc=False: texts and numbers form no cycles, and the collector need not track millions of these.
 class _Head(msgspec.Struct, gc=False):
     """The keys that state an id; skipping the others makes the search for duplicates fast."""
 
@@ -88,6 +89,7 @@ def plain_ids(lines: list[bytes]) -> list[str] | None:
             return _unnamed_ids(list(map(_decode_unnamed, lines)))
         heads = list(map(_decode_head, lines))
         ids = [head.id if head.id is not None else head.key for head in heads]
+        # The usual case, without a call of Python's for each row; integers, too, are ids.
         if set(map(type, ids)) == {str} and "" not in ids:
             return ids  # type: ignore[return-value]
         return [dialect.id_text("id", value) for value in ids]
@@ -106,6 +108,7 @@ def plain_keys(lines: list[bytes]) -> list[Hashable] | None:
         paths, *times = _unnamed_columns(list(map(_decode_unnamed, lines)))
     except (*_UNDECODABLE, ManifestRowError):
         return None
+    # Without times the ids are the paths themselves, and cost no more than keys.
     return list(zip(paths, *times, strict=True)) if times else None
 
 
@@ -127,6 +130,7 @@ def _unnamed_columns(rows: list[_Unnamed]) -> list[list[Any]]:
     paths = [column for column in map(_filled, columns) if column]
     offsets, durations = _filled([r.offset for r in rows]), _filled([r.duration for r in rows])
     times = offsets + durations or [0.0]
+    # Beside an offset a duration of 0 fails its row; without one, durations are no part of an id.
     plain_times = 0 <= min(times) <= max(times) <= dialect.MAX_SECONDS and not (offsets and 0 in durations)
     if len(paths) != 1 or "" in paths[0] or "\0" in "".join(paths[0]) or not plain_times:
         raise ManifestRowError("needs a closer look")
@@ -147,7 +151,9 @@ def _parse_refused(line: bytes, fallback_id: str) -> ParsedLine:
     if line.startswith(codecs.BOM_UTF8):  # files joined with `cat` bring their marks along
         return parse_line(line.removeprefix(codecs.BOM_UTF8), fallback_id)
     row, problem = lenient_json.read(line)
+    # msgspec passes over the values of other keys unread: bytes there that are no UTF-8 hide no id.
     name = _head_id(line) or _stated_id(row, fallback_id)
+    # An id with bytes replaced is not the row's own, and two rows could come to share it.
     if problem and (name is None or lenient_json.REPLACEMENT in name):
         name = fallback_id
     return ParsedLine(name, row, problem)

@@ -46,6 +46,7 @@ class JsonlReader:
         origin = self.place(entry)
         try:
             check_length(line)
+            # A row that fails must go by the id that `ids` gave for it: `line_id` takes the same steps.
             if parsed.id is None or not parsed.problem:
                 place = dialect.read_place(parsed.row)
                 name = parsed.id or dialect.made_id(place)

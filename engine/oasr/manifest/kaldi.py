@@ -30,6 +30,7 @@ class KaldiReader:
     def __init__(self, folder: str, resolver: Resolver, allow_pipes: bool = False) -> None:
         """`folder` holds at least `wav.scp`; without `allow_pipes` a row that is a command fails."""
         files = {name: f"{folder}/{name}" for name in TABLES}
+        # A link that leads nowhere counts as there: to open it fails, while a table passed over goes unseen.
         self._lines = {name: LineFile(path) for name, path in files.items() if os.path.lexists(path)}
         self._tables = {name: KeyedTable(lines) for name, lines in self._lines.items()}
         self._resolver = resolver
@@ -51,6 +52,7 @@ class KaldiReader:
     def row(self, entry: Entry, index: int) -> Utterance | RowFailure:
         """The row itself, or why it cannot be used."""
         number, line = entry
+        # Bytes divide at ASCII blanks alone; those of other scripts are part of an id or a word.
         key, *rest = line.split(None, 1)
         row: dict[str, Any] = {"id": self._id(key, number)}
         origin = self.place(entry)
@@ -161,7 +163,7 @@ class KaldiReader:
             channel=row.get("channel"),
             command=os.fsdecode(source[:-1].strip()) if piped else None,
             text=row.get("text"),
-            language=row.get("language") or None,
+            language=row.get("language") or None,  # utt2lang may hold an id alone
             row=row,
             origin=origin,
         )

@@ -36,6 +36,7 @@ def read(line: bytes) -> tuple[dict[str, Any], str | None]:
         problem = (
             f"expected UTF-8, found byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line"
         )
+        # Read on all the same: a failed row carries the keys that could be read.
         text = line.decode(errors="replace")
     try:
         row = json.loads(text)
@@ -100,6 +101,7 @@ def _not_json(text: str, error: Exception) -> str:
     start = text.strip()
     if isinstance(error, RecursionError):
         return f"nested too deeply to read: {dialect.brief(start)}"
+    # A comma at the end: the line is one element of an array with a line for each.
     hint = _ARRAY_HINT if start[:1] in ("[", "]") or start[-2:] == "}," else ""
     if start in ("{", "}"):
         hint = "; if the JSON is spread over several lines, put each object on one: jq -c ."

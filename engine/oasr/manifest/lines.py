@@ -38,6 +38,7 @@ class LineFile:
         self.path = path
         self.on_disk = spooled is None
         if spooled is not None:
+            # It has no name, so closing it is what gives the disk its space back.
             weakref.finalize(self, spooled.close)
         self._spooled = spooled
         with self.open() as file:
@@ -87,6 +88,7 @@ class LineFile:
                     seen = tail + data
                     if any(word in seen for word in words):
                         return True
+                    # A word may begin in one read and end in the next.
                     tail = seen[-reach:] if reach else b""
         except OSError as error:
             raise _unreadable(self.path, error) from error
@@ -155,6 +157,7 @@ def spool(stream: IO[bytes], name: str) -> IO[bytes]:
         copy = tempfile.TemporaryFile(prefix="oasr-")  # noqa: SIM115 - lives as long as its LineFile
         while data := stream.read(_READ_BYTES):
             copy.write(data)
+        # Readers go to the descriptor, past the buffer of this object.
         copy.flush()
     except OSError as error:
         raise ManifestError(
@@ -186,6 +189,7 @@ class _Window(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        # pread leaves the position of the file alone, which all passes over it share.
         data = os.pread(self._file.fileno(), len(buffer), self._position)
         buffer[: len(data)] = data
         self._position += len(data)

@@ -105,6 +105,8 @@ def _open_path(given: str, options: InputOptions, from_glob: bool = False) -> Re
 
 def _open_missing(given: str, path: str, error: Exception) -> Reader:
     """A recording that is not there fails alone, as a row; a list or folder that is not there, the run."""
+    # A ValueError is a NUL in the name, and a slash at its end means a folder: no recording has either.
+    # What is no audio by its name may still be a link that leads nowhere: it fails as a row, too.
     nameable = isinstance(error, OSError) and not given.endswith("/")
     if nameable and (paths.suffix_of(path) in paths.AUDIO_SUFFIXES or os.path.lexists(given)):
         return FileReader(path, [path])
@@ -113,7 +115,9 @@ def _open_missing(given: str, path: str, error: Exception) -> Reader:
 
 
 def _open_folder(folder: str, options: InputOptions, from_glob: bool) -> Reader:
+    # A link that leads nowhere counts too: a table that is missing says more than recordings that are.
     if os.path.lexists(f"{folder}/wav.scp"):
+        # Kaldi's recipes write paths that begin where the recipe runs: the current folder counts, last.
         return KaldiReader(folder, options.resolver(folder, ""), options.allow_pipes)
     files = paths.list_folder(folder)
     if files:

@@ -16,7 +16,7 @@ _AUDIO = """
 AUDIO_SUFFIXES = frozenset(f".{name}" for name in _AUDIO.split())
 """What a folder listing takes; a file that is named outright is never judged by this."""
 MANIFEST_SUFFIXES = frozenset((".jsonl", ".json", ".ndjson", ".manifest"))
-_SNIFF_BYTES = 4096
+_SNIFF_BYTES = 4096  # blank lines may come first
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Resolver:
         if path.startswith("/"):
             return path
         candidates = [f"{base}/{path}" if base else path for base in self.bases]
+        # A single candidate is taken unseen: a list may have millions of rows on a network file system.
         if len(candidates) > 1:
             for candidate in candidates:
                 # Not Path.exists, which raises for a name that is too long.
@@ -96,6 +97,7 @@ def _walk(folder: Path, above: tuple[tuple[int, int], ...], found: list[str]) ->
     try:
         status = folder.stat()
         here = (status.st_dev, status.st_ino)
+        # Only the folders above: a folder that is linked in two places is listed in both.
         if here in above:
             return
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -107,6 +109,7 @@ def _walk(folder: Path, above: tuple[tuple[int, int], ...], found: list[str]) ->
         if entry.is_dir():
             _walk(folder / entry.name, (*above, here), found)
         elif suffix_of(entry.name) in AUDIO_SUFFIXES:
+            # Not asked whether it is a file: a link that leads nowhere is a failed row, and no silent gap.
             found.append((folder / entry.name).as_posix())
 
 

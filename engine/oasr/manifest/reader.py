@@ -68,5 +68,6 @@ def failure(
     row_id: str, index: int, origin: str, error: ManifestRowError, row: Mapping[str, Any]
 ) -> RowFailure:
     """The error record of a row that cannot be used; the message names place and id."""
+    # A message is one line, and an id may hold line ends or be of any length.
     shown = row_id if row_id.isprintable() and len(row_id) <= 200 else repr(row_id)[:200]
     return RowFailure(row_id, index, error.stage, f"{origin} (id={shown}): {error}", row=row, origin=origin)

@@ -38,6 +38,7 @@ def parse_segment(rest: bytes) -> Segment:
     if start < 0 or (end != TO_THE_END and end <= start):
         raise ManifestRowError(f"expected 0 <= start < end, or end -1, found start {start:g} and end {end:g}")
     channel = _segment_channel(fields[3]) if len(fields) == 4 else None
+    # To whole microseconds: the row carries it, and a difference of floats has stray digits.
     return Segment(fields[0], start, None if end == TO_THE_END else round(end - start, 6), channel)
 
 

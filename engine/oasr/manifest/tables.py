@@ -62,6 +62,7 @@ class KeyedTable:
         at = int(hashes.searchsorted(wanted))
         while at < len(hashes) and hashes[at] == wanted:
             self._file.seek(int(starts[at]))
+            # Two keys may share a hash, so the line itself is asked.
             fields = self._file.readline(LONGEST_LINE).split(None, 1)
             if fields and fields[0] == key:
                 yield int(starts[at]), fields[1].rstrip() if len(fields) > 1 else b""
@@ -88,18 +89,20 @@ class KeyedTable:
 
         hashes, starts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         with self.lines.open() as file:
-            end = file.tell()
+            end = file.tell()  # behind the byte-order mark
             for block in bounded_blocks(file):
                 if any(map(is_cut, block)):
                     raise ManifestError(
                         f"{self.lines.path}: expected lines of at most {LONGEST_LINE >> 20} MiB, found a "
                         "longer one; is this one of Kaldi's tables?"
                     )
+                # A blank line has an empty key, which nobody looks up: so every line has its place here.
                 keys = ((line.split(None, 1) or [b""])[0] for line in block)
                 ends = end + np.cumsum(np.fromiter(map(len, block), np.int64, len(block)))
                 hashes.append(np.fromiter(map(hash, keys), np.int64, len(block)))
                 starts.append(np.concatenate(([end], ends[:-1])))
                 end = int(ends[-1])
         joined = np.concatenate(hashes)
+        # Stable: lines of one key keep the order of the file, in which messages name them.
         order = np.argsort(joined, kind="stable")
         return joined[order], np.concatenate(starts)[order]

@@ -33,6 +33,7 @@ def read_text_lines(lines: LineFile) -> Iterator[TextLine]:
     Raises:
         ManifestError: not UTF-8, or a trn line without an id or with alternatives (`{ a / b }`).
     """
+    # Held whole: the last line may decide how the first one is to be read.
     placed = [(f"{lines.path}:{number}", _decoded(lines, number, line)) for number, line in lines.numbered()]
     spoken = [(origin, line) for origin, line in placed if not line.startswith(_TRN_COMMENT)]
     is_trn = Path(lines.path).suffix.lower() == TRN_SUFFIX

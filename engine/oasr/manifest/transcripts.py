@@ -167,6 +167,7 @@ def _string(row: Mapping[str, Any], key: str) -> str | None:
 
 def _plain_rows(lines: LineFile, plain: str, folder: Path) -> Iterator[Transcript]:
     """Lines of a Kaldi or trn file; what a data folder's tables say about them goes along."""
+    # Nothing lies below a file, so only a folder brings tables.
     tables = {
         key: read_table(LineFile(str(folder / name)))
         for key, name in (("speaker", "utt2spk"), ("language", "utt2lang"))

@@ -42,6 +42,7 @@ class AppendFile:
             while written < len(line):
                 written += os.write(self._fd, line[written:])
         except OSError:
+            # A disk that filled up has taken part of the line; a half one must not stand before the next.
             with contextlib.suppress(OSError):
                 os.ftruncate(self._fd, start)
             raise
@@ -50,6 +51,7 @@ class AppendFile:
 
     def drop_half_line(self) -> bool:
         """Cut off what follows the last newline (a write cut short by a kill); True when there was any."""
+        # From the end, step by step: a half line is short, and the file may have millions of whole ones.
         end, step = self.size, 1 << 16
         with self.path.open("rb") as lines:
             while end > 0:
@@ -83,6 +85,7 @@ class AppendFile:
 
 
 def _open_locked(path: Path) -> int:
+    # O_BINARY: without it Windows would write two bytes for a line end, and offsets would be wrong.
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
     while True:
         fd = os.open(path, flags, 0o666)

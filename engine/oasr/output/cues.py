@@ -77,6 +77,7 @@ class _Builder:
         self.silence = [
             atom.start - end if atom else math.inf for atom, end in zip(following, self.ends, strict=True)
         ]
+        # Not 0, which the flag may say: `_ending` divides by it.
         self.pause = max(1, _ms(rules.cue_pause))
         self.sentence_ends = [
             ends_sentence(atom.text, after.text if after else "")
@@ -116,6 +117,7 @@ class _Builder:
                 used, total = used + step, total + step
                 if used > self.width and end > begin:
                     lines, used = lines + 1, atom.width
+                # A single atom always goes, however wide or long: else there would be no way to cut at all.
                 if end > begin and (lines > self.lines or self.ends[end] - shown_from > self.longest):
                     return
                 cost = 1 + (total / room) ** 2 + _SENTENCE_INSIDE * inside + self.endings[end]

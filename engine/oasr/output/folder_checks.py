@@ -105,6 +105,8 @@ def _check_ours(results: Path) -> None:
 
 def _same(one: Path, other: Path) -> bool:
     try:
+        # By name, since an output need not exist yet; by file, since a hard link, or a file system that
+        # ignores case, gives one file two names.
         return one.resolve() == other.resolve() or one.samefile(other)
     except OSError:
         return False

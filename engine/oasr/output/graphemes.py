@@ -10,6 +10,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
+# The gaps in these ranges are what `str.split` takes for white space, which becomes a single space.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]+")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 # Beyond closing brackets and quotes, these never begin a line (W3C, Requirements for Japanese Text
@@ -45,6 +46,7 @@ def columns(text: str) -> int:
         return len(text)
     from wcwidth import wcswidth
 
+    # It says -1 where a character cannot be shown.
     return max(0, wcswidth(text))
 
 
@@ -76,6 +78,7 @@ def line_width(text: str) -> int:
     wide = [char for char in letters if unicodedata.east_asian_width(char) in "WF"]
     if 2 * len(wide) <= len(letters):
         return 42
+    # Chinese and Japanese share ideographs; kana tell them apart.
     return 26 if any("\u3041" <= char <= "\u30ff" for char in wide) else 32
 
 
@@ -85,6 +88,7 @@ def ends_sentence(text: str, after: str) -> bool:
     if not bare.endswith(_SENTENCE_ENDS) or after[:1].islower():
         return False
     word = bare.rpartition(" ")[2]
+    # As in `J. Smith`.
     initial = len(word) == 2 and word[0].isalpha()
     return bare[-1] != "." or not (initial or word.lower() in _TITLES)
 
@@ -96,6 +100,7 @@ def ends_clause(text: str) -> bool:
 
 def _stands_alone(cluster: str) -> bool:
     """True for clusters of scripts that are written without spaces, and emoji."""
+    # Half-width katakana take one column, and no more spaces than the full-width ones.
     return columns(cluster) == 2 or "\uff66" <= cluster[0] <= "\uff9d"
 
 

@@ -22,6 +22,7 @@ def encode_line(row: Mapping[str, Any]) -> bytes:
 def encode_value(value: Any) -> bytes:
     """`value` as UTF-8 JSON on one line."""
     try:
+        # Nearly every row can be written as it is; only one that cannot is copied.
         text = _dumps(value)
     except (TypeError, ValueError, RecursionError):
         text = _dumps(_plain(value, ()))

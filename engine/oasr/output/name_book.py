@@ -81,6 +81,7 @@ class NameBook:
             for name in files:
                 with contextlib.suppress(FileNotFoundError):
                     (self._folder / name).unlink()
+        # The record goes last: a kill before leaves files that are still known to be ours.
         self._owners.clear()
         if (self._folder / RECORD_NAME).exists():
             self._open_record().truncate(0)
@@ -93,6 +94,8 @@ class NameBook:
     def _note(self, utterance_id: str, names: Sequence[str]) -> None:
         new = [name for name in names if _file_digest(name) not in self._owners]
         if new:
+            # On record first: a kill before the file is made leaves a name without a file, never a file that
+            # nobody owns.
             self._open_record().append(encode_line({"id": utterance_id, "files": new}))
             self._owners.update(dict.fromkeys(map(_file_digest, new), _digest(utterance_id)))
 
@@ -100,6 +103,7 @@ class NameBook:
         known = self._owners.get(_file_digest(name))
         if known is not None:
             return known == owner
+        # A link that leads nowhere is somebody's, too.
         return not os.path.lexists(self._folder / name)
 
     def _open_record(self) -> AppendFile:

@@ -40,18 +40,22 @@ def hashed_name(utterance_id: str, digits: int = 10) -> str:
 
 def fold(name: str) -> str:
     """A form that is equal for two names which some file system takes for one file."""
+    # Some systems compare small letters, some capitals. They differ: the capital of `ı` is that of `i`.
     return unicodedata.normalize("NFKC", name).casefold().upper().casefold()
 
 
 def _readable(text: str) -> str:
     """`text` with every unsafe part replaced; unchanged exactly when it is a safe name."""
     kept = "".join(c if c.isprintable() and c not in _FORBIDDEN else "_" for c in text)
+    # Windows drops dots and spaces at the end of a name.
     kept = _cut(kept, MAX_STEM_BYTES).lstrip(" ").rstrip(" .")
     hidden = not kept or kept.startswith(".")
+    # On Windows a device keeps its meaning with any suffix: `con.txt` is the console.
     device = kept.split(".")[0].strip().casefold() in _DEVICES
     return _cut(f"_{kept}", MAX_STEM_BYTES) if hidden or device else kept
 
 
 def _cut(text: str, size: int) -> str:
     """The longest start of `text` that is at most `size` bytes of UTF-8."""
+    # Half characters, which UTF-8 cannot hold, are not printable and were replaced by now.
     return text.encode("utf-8")[:size].decode("utf-8", "ignore")

@@ -43,6 +43,7 @@ class PartialFile:
     def finish(self) -> None:
         """The run is over: the file goes, unless it was stopped in the middle of a recording."""
         self.close()
+        # That of a killed run goes too, when this one had no long recording that would have replaced it.
         if not self._unfinished and self._names.owns(PARTIAL_NAME):
             (self._folder / PARTIAL_NAME).unlink(missing_ok=True)
 

@@ -25,6 +25,7 @@ def recording_of(row: Mapping[str, Any]) -> tuple[str, str]:
         OutputError: white space in the name.
     """
     name, channel = row_id(row) or "", row.get("channel")
+    # A row that was split says `split` for its channel, or nothing; the number is in its id.
     if not isinstance(channel, int) and (split := _SPLIT.fullmatch(name)):
         name, channel = split[1], int(split[2])
     audio, stated = audio_of(row), row.get("recording")

@@ -59,6 +59,7 @@ def rewrite_in_order(log: AppendFile, offsets: Iterable[int]) -> None:
             copied += len(line)
             rows += 1
             target.write(line)
+        # A row that somebody else added meanwhile is in no offset, and the new file would lose it.
         source.seek(0)
         if copied != sum(len(line) for line in source if line.strip()):
             raise OutputError(

@@ -90,6 +90,7 @@ def failure_row(row: Mapping[str, Any], utterance_id: str, stage: str, message: 
 def own_keys(row: Mapping[str, Any], utterance_id: str) -> dict[str, Any]:
     """The keys that a result row has from its manifest row, the id among them."""
     own = {key: value for key, value in row.items() if key not in RESULT_KEYS}
+    # It may stand under `key`, or be a number: a row keeps the id that it came with.
     if row_id(own) == utterance_id:
         return own
     if "id" in own:

@@ -55,6 +55,7 @@ def _sorted_texts(name: str, writer: Any, results: Path) -> Iterator[bytes]:
     book = _Places(name, writer)
     order = [(book.enter(row), offset) for offset, _, row in read_results(results) if "error" not in row]
     # Rows are read twice, so that the texts of a long list are never held, only their places.
+    # Sorting is stable: those of one place stay in the order of the list.
     order.sort(key=itemgetter(0))
     with results.open("rb") as lines:
         for _, group in groupby(order, key=itemgetter(0)):

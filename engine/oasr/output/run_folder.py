@@ -43,10 +43,12 @@ class RunFolder:
         self.path = path
         self._utterance_writers = {n: w for n, w in writers.items() if w.scope == "utterance"}
         self._run_writers = {n: w for n, w in writers.items() if w.scope == "run" and n != "jsonl"}
+        # The lock of the folder: whatever follows may read and remove.
         self._log = AppendFile(path / RESULTS_NAME)
         self._names = NameBook(path)
         self._partial = PartialFile(path, self._names)
         self._stored: dict[str, int] = {}
+        # 24 bytes a row: a list may have millions.
         self._indexes, self._parts, self._offsets = array("q"), array("q"), array("q")
         self._ordered = self._finished = False
 
@@ -89,6 +91,7 @@ class RunFolder:
         return run
 
     def _begin(self, resume: bool, overwrite: bool) -> None:
+        # Behind the lock: before it, the file might be one that another run is writing.
         clear_temporary(self.path)
         if overwrite:
             self._names.remove_files()
@@ -98,6 +101,7 @@ class RunFolder:
             self._read_stored()
         elif self._log.size:  # another run began here since the check
             raise not_empty(self.path)
+        # Now, since a file of somebody else's by that name must not come out behind the work.
         for writer in self._run_writers.values():
             self._names.reserve(writer.suffix)
 
@@ -149,6 +153,7 @@ class RunFolder:
         line = encode_line(row)
         with _explained(self.path, self._saved()):
             self._check_in_place()
+            # Files first: whoever follows results.jsonl finds them there when the row appears.
             self._write_files(utterance_id, row, output)
             self._place(position, self._log.append(line))
             self._partial.note_done(utterance_id)
@@ -215,6 +220,7 @@ class RunFolder:
         with _explained(self.path, f"{self._saved()}, not yet in manifest order"):
             self._put_in_order()
         with _explained(self.path, self._saved()):
+            # They are made from results.jsonl, and take over its order.
             for name, writer in self._run_writers.items():
                 write_run_file(self.path / writer.suffix, name, writer, self._log.path)
             self._partial.finish()
@@ -243,8 +249,10 @@ class RunFolder:
             return
         paths = self._names.claim(utterance_id, [w.suffix for w in self._utterance_writers.values()])
         for (name, writer), path in zip(self._utterance_writers.items(), paths, strict=True):
+            # Files appear whole or not at all, so one that is there needs no second look.
             if output is None and path.exists():
                 continue
+            # Not synced one by one, as the rows of results.jsonl are not: a kill loses neither.
             with atomic_file(path, durable=False) as target:
                 target.write(render(name, writer, row, output))
 
@@ -261,6 +269,7 @@ class RunFolder:
     def _follow_name(self) -> None:
         """Hold and lock the file that has the results' name now, in place of the one that had it."""
         before = self._log
+        # The old file is locked until the new one is: whoever opened it meanwhile is refused.
         self._log = AppendFile(before.path)
         before.close()
 

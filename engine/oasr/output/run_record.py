@@ -33,6 +33,7 @@ def write_record(path: Path, record: Mapping[str, Any]) -> None:
         OSError: it cannot be written; the old one is left as it is.
     """
     plain = json.loads(encode_value(record))  # without what JSON cannot carry
+    # Half characters were escapes in between, and are themselves again: hence `backslashreplace` below.
     text = json.dumps(plain, ensure_ascii=False, indent=1) + "\n"
     with atomic_file(path) as target:
         target.write(text.encode("utf-8", "backslashreplace"))

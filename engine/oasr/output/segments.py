@@ -79,6 +79,7 @@ def _spans(row: Mapping[str, Any], output: RequestOutput | None) -> list[tuple[f
         stored = row.get("segments") or ()
         told = [(_seconds(s["start"]), _seconds(s["end"]), str(s["text"])) for s in stored]
     spans = [(start, max(start, end), text.strip()) for start, end, text in told if text.strip()]
+    # The row's own keys count then, so that a file is the same with the engine's result at hand or without.
     if not spans or (len(spans) == 1 and _agree(spans[0], whole)):
         return [whole] if whole[2] else []
     return spans

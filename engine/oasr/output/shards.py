@@ -131,6 +131,7 @@ def _open(folder: Path) -> Shard:
         raise OutputError(f"{folder}: no {RUN_NAME}: expected the output folder of `oasr transcribe --shard`")
     given = record["list"].get("shard")
     index, slash, count = str(given).partition("/")
+    # The record of a whole list says null.
     if not (slash and index.isdigit() and count.isdigit()):
         raise OutputError(f"{folder}: it holds a whole list, not a shard of one (made with --shard I/N)")
     if record.get("state") != "finished":
@@ -146,6 +147,7 @@ def _merged(shards: Sequence[Shard], command: str, counts: Mapping[str, int]) ->
     first = shards[0].record
     return {
         **first,
+        # All are UTC and of one form, so that text sorts as time does.
         "started": min(str(shard.record.get("started")) for shard in shards),
         "updated": now(),
         "command": command,

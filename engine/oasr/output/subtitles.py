@@ -29,6 +29,7 @@ class SrtWriter(CueWriter):
         """All cues of one utterance."""
         cues = cues_of(row, output, self.settings.cues)
         blocks = [_block(cue, ",", map(_unlike_times, cue.text_lines)) for cue in cues]
+        # Blocks end with a line end; one more is the blank line that parts cues.
         return "\n".join(f"{number}\n{block}" for number, block in enumerate(blocks, 1))
 
 

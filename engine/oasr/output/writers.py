@@ -106,6 +106,7 @@ def render(name: str, writer: Writer, row: Mapping[str, Any], output: RequestOut
         OutputError: the writer failed; the message names the format and the row.
     """
     try:
+        # Text may hold half characters, from a file name that is not UTF-8; they must not stop a run.
         return writer.render(row, output).encode("utf-8", "replace")
     except Exception as error:
         reason = str(error) if isinstance(error, OutputError) else f"{type(error).__name__}: {error}"
