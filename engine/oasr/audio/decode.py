@@ -164,7 +164,8 @@ def _best(
             reading = replace(reading, total_s=best.total_s)
         if reading.complete:
             return reading
-        if best is None or reading.frames > best.frames:
+        # In seconds: decoders may tell different rates of one file.
+        if best is None or reading.frames / reading.sample_rate > best.frames / best.sample_rate:
             best = reading
     if best is None:
         raise AudioError(f"not a recording that can be decoded: {reason}; {_found(file)}")

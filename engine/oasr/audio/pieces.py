@@ -88,7 +88,7 @@ class PieceReader:
         reading = decode(
             recording.utterance, recording.open_sink, allow_pipes=self.allow_pipes, cancel=self.cancel
         )
-        recording.finish(reading.warnings + warnings)
+        recording.finish(reading.sink.take, reading.warnings + warnings)
 
 
 class _MixCancelsError(Exception):
@@ -99,15 +99,25 @@ class _MixCancelsError(Exception):
         self.channel = channel
 
 
+class _Take:
+    """What one decoder gives: samples that pile up until they are taken out, and how many came."""
+
+    def __init__(self, policy: Channel, rate: int, channels: int, target_rate: int) -> None:
+        self.mono = MonoSink(policy, rate, channels, target_rate)
+        self.rate, self.channels, self.fed = rate, channels, 0
+
+    def add(self, block: np.ndarray) -> None:
+        self.mono.add(block)
+        self.fed += len(block)
+
+
 class _Recording:
     """One recording on its way through the decoders: it piles up until it is known to be long."""
 
     def __init__(self, reader: PieceReader, utterance: Utterance, policy: Channel, emit: Emit) -> None:
         self.utterance = utterance
         self._reader, self._policy, self._emit = reader, policy, emit
-        self._mono: MonoSink
-        self._rate = self._channels = self._fed = 0
-        self._live = False
+        self._live: _Take | None = None  # the one that windows have been cut from
         self._rows: list[Utterance] = []
         self._planners: list[WindowPlanner] = []
         self._planned = 0
@@ -115,43 +125,42 @@ class _Recording:
 
     def open_sink(self, rate: int, channels: int) -> _Feed:
         """A sink for one decoder; one that is tried behind another goes on where windows have been cut."""
-        if not self._live:
-            # No window has been cut: this decoder begins at the beginning.
-            self._mono = MonoSink(self._policy, rate, channels, self._reader.sample_rate)
-            self._rate, self._channels, self._fed = rate, channels, 0
-            return _Feed(self, 0)
-        if (rate, channels) == (self._rate, self._channels):
-            return _Feed(self, self._fed)
+        live = self._live
+        if live is None:
+            # No window has been cut: this decoder begins at the beginning. What those before it gave is kept,
+            # as it may turn out to be the most that can be had.
+            return _Feed(self, _Take(self._policy, rate, channels, self._reader.sample_rate), 0)
+        if (rate, channels) == (live.rate, live.channels):
+            return _Feed(self, live, live.fed)
         self._warnings = ("the rest could be decoded at another rate or number of channels only: left out",)
-        return _Feed(self, None)
+        return _Feed(self, live, None)
 
-    def feed(self, block: np.ndarray) -> None:
-        """Take (n, channels) float32 samples."""
-        self._mono.add(block)
-        self._fed += len(block)
-        if self._live:
-            self._emit(self._pieces(self._mono.take()))
-        elif self._fed > LONG_S * self._rate:
+    def fed(self, take: _Take) -> None:
+        """`take` has got samples."""
+        if self._live is None and take.fed > LONG_S * take.rate:
             # Nothing has left yet, so a mix that cancels by now is begun anew with one channel. Behind this,
             # windows are out: the channel changes where it shows.
-            self._check_mix()
-            self._mono.picker.falls_back = True
-            self._live = True
-            self._start()
-            self._emit(self._pieces(self._mono.take()))
+            _check_mix(take)
+            take.mono.picker.falls_back = True
+            self._start(take)
+            self._live = take
+        if self._live is not None:
+            self._emit(self._pieces(take.mono.take()))
 
-    def finish(self, warnings: tuple[str, ...]) -> None:
-        """Hand on the rest, the recording having been read to its end."""
-        if not self._live:
-            self._check_mix()
-            self._start()
-        picker = self._mono.picker
+    def finish(self, best: _Take, warnings: tuple[str, ...]) -> None:
+        """Hand on the rest, the recording having been read to its end; `best` is the reading to be used."""
+        take = self._live or best
+        if self._live is None:
+            _check_mix(take)
+            self._start(take)
+        picker = take.mono.picker
         # The picker has given the mix up on the way.
         if self._policy == "mix" and isinstance(picker.policy, int):
             self._warnings += (cancelled_warning(picker.policy),)
-        parts = self._pieces(self._mono.finish())
+        parts = self._pieces(take.mono.finish())
         last = [tuple(planner.finish()) for planner in self._planners]
-        endings = [self._ending(planner, warnings) for planner in self._planners]
+        duration_s = take.fed / take.rate
+        endings = [self._ending(planner, duration_s, warnings) for planner in self._planners]
         self._emit(
             [
                 (row, Piece(piece.windows + windows, ending))
@@ -159,15 +168,15 @@ class _Recording:
             ]
         )
 
-    def _start(self) -> None:
-        count = self._mono.picker.outputs
+    def _start(self, take: _Take) -> None:
+        count = take.mono.picker.outputs
         rows = split_rows(self.utterance, count) if self._policy == "split" else [self.utterance]
         self._rows = rows
         self._planners = [self._reader.planning.planner(self._reader.sample_rate) for _ in rows]
 
     def _pieces(self, channels: list[np.ndarray]) -> Parts:
         """The windows that are certain with these samples, (n,) a row."""
-        for samples in channels if self._live else ():
+        for samples in () if self._live is None else channels:
             # `decode` judges a recording at its end, which windows of a long one do not wait for.
             if not np.isfinite(samples).all():
                 at_s = self.utterance.offset + self._planned / self._reader.sample_rate
@@ -178,26 +187,28 @@ class _Recording:
             for row, planner, samples in zip(self._rows, self._planners, channels, strict=True)
         ]
 
-    def _ending(self, planner: WindowPlanner, warnings: tuple[str, ...]) -> Ending:
+    def _ending(self, planner: WindowPlanner, duration_s: float, warnings: tuple[str, ...]) -> Ending:
         rate, offset = self._reader.sample_rate, self.utterance.offset
         speech = None
         if planner.speech is not None:
             speech = tuple((offset + r.start / rate, offset + r.end / rate) for r in planner.speech)
-        return Ending(self._fed / self._rate, warnings + self._warnings, speech)
+        return Ending(duration_s, warnings + self._warnings, speech)
 
-    def _check_mix(self) -> None:
-        loudest = self._mono.picker.loudest_if_cancelled()
-        if loudest is not None:
-            raise _MixCancelsError(loudest)
+
+def _check_mix(take: _Take) -> None:
+    loudest = take.mono.picker.loudest_if_cancelled()
+    if loudest is not None:
+        raise _MixCancelsError(loudest)
 
 
 class _Feed:
-    """The sink of one decoder.
+    """The sink of one decoder: gives `take` its samples.
 
     Passes over the first `skip` frames, which an earlier decoder has given; with None it passes over all.
     """
 
-    def __init__(self, recording: _Recording, skip: int | None) -> None:
+    def __init__(self, recording: _Recording, take: _Take, skip: int | None) -> None:
+        self.take = take
         self._recording, self._skip = recording, skip
 
     def add(self, block: np.ndarray) -> None:
@@ -206,4 +217,5 @@ class _Feed:
         passed = min(self._skip, len(block))
         self._skip -= passed
         if passed < len(block):
-            self._recording.feed(block[passed:])
+            self.take.add(block[passed:])
+            self._recording.fed(self.take)

@@ -93,8 +93,9 @@ class EngineHost:
 
     def _transcribe(self, first: _Ticket) -> None:
         """One stream, from the first waiting caller until none is left."""
+        over = threading.Event()
         if not self._stopped:
-            for row, output in self._engine.stream(self._rows(first), self._options, self._settings):
+            for row, output in self._engine.stream(self._rows(first, over), self._options, self._settings):
                 ticket = self._open[row.index]
                 ticket.add((row, output))
                 if ticket.done.is_set():
@@ -102,16 +103,22 @@ class EngineHost:
         # By itself, since after a stop the stream may never have taken it in.
         first.done.set()
         # Windows that a stop cut short, and those with split recordings, which only the end completes.
-        for ticket in list(self._open.values()):
-            ticket.done.set()
-        self._open.clear()
+        with self._lock:
+            over.set()
+            for ticket in self._open.values():
+                ticket.done.set()
+            self._open.clear()
 
-    def _rows(self, first: _Ticket) -> Iterator[Row]:
+    def _rows(self, first: _Ticket, over: threading.Event) -> Iterator[Row]:
         """The rows of the callers, one after the other; runs on the engine's reader threads."""
         ticket: _Ticket | None = first
         while ticket is not None and not self._stopped:
-            # Before the rows go out: results come while later rows are still being read.
-            self._open |= {row.index: ticket for row in ticket.rows}
+            with self._lock:
+                # After a stop the stream ends without waiting for this thread, and with it all that is open.
+                if over.is_set():
+                    break
+                # Before the rows go out: results come while later rows are still being read.
+                self._open |= {row.index: ticket for row in ticket.rows}
             yield from ticket.rows
             try:
                 ticket = self._waiting.get(timeout=LINGER_S)

@@ -205,6 +205,28 @@ def test_a_decoder_that_tells_another_shape_is_not_appended(monkeypatch, early, 
     assert ending.duration_s == 12.345 and "left out" in ending.warnings[-1]
 
 
+@pytest.mark.parametrize("until", [(2000, 500), (2000, 0), (500, 2000), (0, 2000)])
+def test_of_two_damaged_readings_the_longer_one_is_used(monkeypatch, tmp_path, until):
+    samples = talk(4)
+    (tmp_path / "x").write_bytes(b"x")
+    tried = [Fake(samples, RATE, frames) for frames in until]
+    monkeypatch.setattr(decode, "_DECODERS", tuple(lambda _, one=one: one for one in tried))
+    count, rows = read(Utterance("u", str(tmp_path / "x")))
+    windows, ending = rows["u"]
+    assert count == 1 and ending.duration_s == 2.0
+    np.testing.assert_array_equal(covered(windows), samples[:2000, 0])
+    assert ending.warnings == ("truncated or damaged: 2.00 s of 4.00 s could be decoded",)
+
+
+def test_the_longer_one_is_that_of_more_seconds(monkeypatch, tmp_path):
+    samples = talk(8)
+    (tmp_path / "x").write_bytes(b"x")
+    tried = [Fake(samples[:4000], RATE, 2000), Fake(samples, 4 * RATE, 3000)]
+    monkeypatch.setattr(decode, "_DECODERS", tuple(lambda _, one=one: one for one in tried))
+    ((windows, ending),) = read(Utterance("u", str(tmp_path / "x")))[1].values()
+    assert ending.duration_s == 2.0 and len(covered(windows)) == 2000
+
+
 def test_a_truncated_file_is_used_as_far_as_it_goes(early, tmp_path):
     data = wav_bytes(pcm16(talk(30)), rate=RATE)
     (tmp_path / "x.wav").write_bytes(data[:44] + data[44 : 44 + 2 * 17000])

@@ -99,6 +99,29 @@ def test_a_stop_lets_every_caller_go():
     assert host.results(_windows(1, 2)[0]) == []
 
 
+class Hasty(Echo):
+    """Ends its stream while a thread of its own is still about to ask for rows, as a reader may be at a stop."""
+
+    def stream(self, rows, options, settings):
+        self.streams += 1
+        self.late = threading.Thread(target=lambda: (self.hold.wait(10), list(rows)))
+        self.late.start()
+        return iter(())
+
+
+def test_rows_that_are_taken_when_the_stream_is_over_let_their_caller_go():
+    engine, (one, two) = Hasty(), _windows(2, 3)
+    engine.hold = threading.Event()
+    host = EngineHost(engine, None, MIX, _broke)
+    assert host.results(one) == []
+    with ThreadPoolExecutor(1) as caller:
+        waiting = caller.submit(host.results, two)
+        engine.hold.set()
+        assert waiting.result(10) == []
+    engine.late.join(10)
+    assert not host._open
+
+
 def test_an_engine_that_breaks_is_told():
     told: list[BaseException] = []
     known = threading.Event()
