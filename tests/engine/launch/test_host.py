@@ -100,7 +100,7 @@ def test_a_stop_lets_every_caller_go():
 
 
 class Hasty(Echo):
-    """Ends its stream while a thread of its own is still about to ask for rows, as a reader may be at a stop."""
+    """Ends its stream while a thread of its own is still about to ask for rows, as a reader may at a stop."""
 
     def stream(self, rows, options, settings):
         self.streams += 1
