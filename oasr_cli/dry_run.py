@@ -15,7 +15,7 @@ from oasr.types import RowFailure, Utterance
 
 from oasr_cli import console, formats
 from oasr_cli.console import ExitCode, printable
-from oasr_cli.run import check_model, open_list, start_engine
+from oasr_cli.run import prepare, start_engine
 from oasr_cli.settings import Job
 from oasr_cli.signals import StopSwitch
 from oasr_cli.tally import SHOWN_FAILURES, clock_time
@@ -60,17 +60,14 @@ def do(job: Job) -> int:
     """
     # Nothing is written, so that a signal may end it anywhere: there is no `on_stop`.
     with StopSwitch():
-        check_model(job.config.model)
-        writers = formats.writers_for(job.run)
-        formats.check_speech(writers, job.config.vad)
-        inputs = open_list(job)
-        formats.check_names(writers, inputs)
+        job, writers, inputs = prepare(job)
+        inputs.check_split_ids(all_rows=job.run.channel == "split")
         _check_folder(job)
         with start_engine(job) as engine:
-            formats.with_word_times(job, writers, engine)
+            job = formats.with_word_times(job, writers, engine)
             with console.busy("reading headers"):
                 survey = look(job, inputs, engine)
-            for line in (*_described(survey), *_estimate(job, survey, engine)):
+            for line in (*_described(survey), *_estimate(job, survey, engine), *_kept(job)):
                 console.result(line)
     if not survey.failures:
         return ExitCode.OK
@@ -125,6 +122,20 @@ def _check_folder(job: Job) -> None:
         check_folder(Path(job.run.output_dir), resume=job.run.resume, overwrite=job.run.overwrite)
     except OutputError as error:
         raise OptionsError(f"--output-dir: {error}") from error
+
+
+def _kept(job: Job) -> Iterator[str]:
+    """How much of the work an earlier run has done, where this one goes on with it."""
+    from oasr.output.results_file import RESULTS_NAME
+
+    results = Path(job.run.output_dir or "") / RESULTS_NAME
+    if not (job.run.resume and results.is_file()):
+        return
+    with results.open("rb") as lines:
+        # A last line that a kill cut off is done again.
+        count = sum(line.endswith(b"\n") and not line.isspace() for line in lines)
+    unless = " unless they failed" if job.run.retry_failed else ""
+    yield f"results of an earlier run: {count}, kept{unless}; the figures are those of the whole list"
 
 
 def _described(survey: Survey) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ class FolderSink(Sink):
         self._writers = writers
         self._path = Path(run.output_dir or "")
         self._sources = tuple(sources)
-        # Readers ask `has` while rows are being written, and a RunFolder is for one thread at a time.
+        # Readers ask `written` while rows are being written, and a RunFolder is for one thread at a time.
         self._lock = threading.Lock()
         try:
             self._check()
@@ -69,16 +69,16 @@ class FolderSink(Sink):
         self._record.write()
         return self._folder.rows() if self._folder.done_ids else ()
 
-    def has(self, row: Row) -> bool:
+    def written(self, row: Row) -> Sequence[str]:
         """See Sink. A row whose channels were split is written when every one of them is."""
         with self._lock:
             folder = self._opened
             ids = [row.id] if row.id in folder.done_ids else self._split_ids(row)
-            if not ids or not all(one in folder.done_ids for one in ids):
-                return False
+            if not all(one in folder.done_ids for one in ids):
+                return ()
             for part, one in enumerate(ids):
                 folder.note_done((row.index, part), one)
-            return True
+            return ids
 
     def write(self, row: Row, record: Record, output: RequestOutput) -> None:
         """See Sink. A channel that a stopped run had written already stays as it is."""
@@ -130,7 +130,11 @@ class FolderSink(Sink):
         if f"{row.id}-ch0" not in self._opened.done_ids or not isinstance(row, Utterance):
             return []
         from oasr.audio.channels import split_rows
+        from oasr.audio.waveform import channel_policy
 
+        # Where nothing is split, `x-ch0` is another row of the list.
+        if channel_policy(row, self._run.channel) != "split":
+            return []
         return [channel.id for channel in split_rows(row, _channel_count(row.audio))]
 
     def _check(self) -> None:

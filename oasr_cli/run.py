@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from oasr.engine import Engine
     from oasr.launch.fleet import Fleet
     from oasr.manifest import InputList
+    from oasr.output.writers import Writer
     from oasr.scoring.wer import Scorer
 
 
@@ -37,18 +37,28 @@ def do(job: Job) -> int:
         Interrupted: a signal came before there was anything to finish, or a second one.
     """
     with StopSwitch() as stop:
-        check_model(job.config.model)
-        # Before the list is read, which takes time, and again below: a resumed run brings formats along.
-        formats.check_speech(formats.writers_for(job.run), job.config.vad)
-        inputs = open_list(job)
-        job = resume.go_on(job, inputs)
-        writers = formats.writers_for(job.run)
-        formats.check_speech(writers, job.config.vad)
-        formats.check_names(writers, inputs)
+        job, writers, inputs = prepare(job)
         # The sink first: its folder is locked before the model loads, and let go when the engine is gone.
         with sinks.choose(job, writers, inputs) as sink, start_engine(job, inputs.count()) as engine:
             job = formats.with_word_times(job, writers, engine)
             return Run(job, inputs, sink, engine).to_the_end(stop)
+
+
+def prepare(job: Job) -> tuple[Job, dict[str, Writer], InputList]:
+    """The job with the formats of a run that it resumes, their writers, and the list; all of it checked.
+
+    Raises:
+        OasrError: the run could not start.
+    """
+    check_model(job.config.model)
+    # Before the list is read, which takes time, and again below: a resumed run brings formats along.
+    formats.check_speech(formats.writers_for(job.run), job.config.vad)
+    inputs = open_list(job)
+    job = resume.go_on(job, inputs)
+    writers = formats.writers_for(job.run)
+    formats.check_speech(writers, job.config.vad)
+    formats.check_names(writers, inputs)
+    return job, writers, inputs
 
 
 def open_list(job: Job) -> InputList:
@@ -104,9 +114,6 @@ def reference_of(keys: Mapping[str, Any], text: str | None, field: str | None) -
     elif text is None:
         text = next((keys[key] for key in TEXT_KEYS if keys.get(key) is not None), None)
     return text if isinstance(text, str) else None
-
-
-_CHANNEL_SUFFIX = re.compile(r"-ch\d+$")
 
 
 class Run:
@@ -180,8 +187,8 @@ class Run:
             # Nobody waits for a thread that is inside the list: at a stop it has to leave by itself.
             if stop.thrown:
                 return
-            if self.sink.has(row):
-                self.tally.skip(failed=row.id in self._failed_before)
+            if written := self.sink.written(row):
+                self.tally.skip(failed=not self._failed_before.isdisjoint(written))
             else:
                 yield row
 
@@ -207,8 +214,7 @@ class Run:
         if self.job.options.word_timestamps and record.get("pred_text") and "words" not in record:
             self._untimed_before += 1
         if "error" in record and (name := row_id(record)) is not None:
-            # The list knows a row whose channels were split by the id before the suffix.
-            self._failed_before |= {name, _CHANNEL_SUFFIX.sub("", name)}
+            self._failed_before.add(name)
         if self.scorer is not None:
             self.scorer.add(self._reference(record), record.get("pred_text"), record.get("language"))
 

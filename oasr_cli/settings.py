@@ -229,6 +229,7 @@ def channel(value: str) -> int | str:
     """
     if value in ("mix", "split"):
         return value
-    if not (value.isascii() and value.isdigit()):
+    # int() would also read the digits of other scripts, and refuses thousands in words of its own.
+    if not re.fullmatch("[0-9]{1,9}", value):
         raise OptionsError(f"--channel: expected mix, split or a channel number from 0 on, got {value!r}")
     return int(value)

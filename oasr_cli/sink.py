@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -49,9 +49,12 @@ class Sink:
         """
         return ()
 
-    def has(self, row: Row) -> bool:
-        """True when an earlier run wrote this row, which is thereby put in its place. Any thread may ask."""
-        return False
+    def written(self, row: Row) -> Sequence[str]:
+        """The ids of this row's results when an earlier run wrote all of them, else none.
+
+        Results that are there are thereby put in their place. Any thread may ask.
+        """
+        return ()
 
     def write(self, row: Row, record: Record, output: RequestOutput) -> None:
         """Write one record for good."""

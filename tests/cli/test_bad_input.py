@@ -289,6 +289,7 @@ def test_a_full_file_system(oasr, engines, manifest, tmp_path, read_rows):
         (["--n-best", "0"], ["--n-best"]),
         (["--task", "sing"], ["--task", "translate"]),
         (["--channel", "left"], ["--channel", "mix, split"]),
+        (["--channel", "1" * 5000], ["--channel", "mix, split"]),
         (["--log-level", "loud"], ["--log-level", "debug"]),
         (["--model", "nosuch"], ["--model", "nosuch", "tiny.en"]),
         (["--decoder-type", "viterbi"], ["--decoder-type", "ctc_wfst"]),

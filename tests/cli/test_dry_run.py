@@ -53,6 +53,33 @@ def test_it_refuses_what_the_run_would_refuse(oasr, engines, manifest, tmp_path)
     assert done.code == 2 and "--overwrite" in done.err and engines == []
 
 
+def test_it_refuses_channels_that_would_go_by_another_rows_id(oasr, engines, manifest):
+    listed = manifest(1, '{"id": "raa-ch0", "audio": "raa.wav"}')
+    done = oasr("transcribe", listed, "--dry-run", "--channel", "split")
+    assert done.code == 2 and "'raa-ch0'" in done.err and engines == []
+    assert oasr("transcribe", listed, "--dry-run").code == 0
+
+
+def test_a_run_that_goes_on_is_told_what_is_there_already(oasr, engines, manifest, tmp_path):
+    listed, out = manifest(4), tmp_path / "out"
+    assert oasr("transcribe", listed, "-o", out, "-f", "srt").code == 0
+    results = out / "results.jsonl"
+    results.write_bytes(results.read_bytes()[:-9])
+    before = {path: path.read_bytes() for path in out.iterdir()}
+    done = oasr("transcribe", listed, "-o", out, "--resume", "--dry-run")
+    last = done.out.splitlines()[-1]
+    assert done.code == 0 and last.startswith("results of an earlier run: 3, kept; ")
+    assert engines[1].options.word_timestamps, "the formats of the earlier run are written again"
+    assert {path: path.read_bytes() for path in out.iterdir()} == before
+    assert oasr("transcribe", listed, "-o", out, "--resume", "--dry-run", "--language", "de").code == 2
+
+
+@pytest.mark.parametrize(("flags", "words"), [([], True), (["--no-word-timestamps"], False)])
+def test_the_estimate_pays_for_the_word_times_that_a_format_asks_for(oasr, engines, manifest, flags, words):
+    assert oasr("transcribe", manifest(1), "--dry-run", "-f", "srt", *flags).code == 0
+    assert engines[0].options.word_timestamps is words
+
+
 @pytest.mark.parametrize(
     ("row", "seconds"),
     [({}, 1.0), ({"offset": 0.25}, 0.75), ({"offset": 0.5, "duration": 9.0}, 0.5), ({"duration": 0.1}, 0.1)],

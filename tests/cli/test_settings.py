@@ -22,7 +22,7 @@ def test_channels(value, meant):
     assert settings.channel(value) == meant
 
 
-@pytest.mark.parametrize("value", ["", "-1", "left", "1.0", "²"])
+@pytest.mark.parametrize("value", ["", "-1", "left", "1.0", "²", "1" * 5000])
 def test_channels_that_are_none(value):
     with pytest.raises(OptionsError, match="--channel"):
         settings.channel(value)

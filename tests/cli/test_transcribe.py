@@ -183,6 +183,28 @@ def test_resume_knows_a_failed_row_however_its_id_is_written(
     assert done.code == 3 and "1 done before" in done.err
 
 
+def test_a_failed_row_whose_id_looks_like_that_of_a_channel_is_one_failed_row(
+    oasr, engines, manifest, tmp_path
+):
+    listed = manifest(2, '{"id": "raa-ch1", "audio": "gone.wav"}')
+    for more in ((), ("--resume",)):
+        assert oasr("transcribe", listed, "-o", tmp_path / "out", *more).code == 3
+        counts = json.loads((tmp_path / "out" / "run.json").read_text())["counts"]
+        assert counts == {"rows": 3, "ok": 2, "failed": 1, "left": 0}
+
+
+def test_a_row_is_not_done_because_others_have_ids_like_those_of_its_channels(
+    oasr, engines, manifest, wav, tmp_path
+):
+    wav("two.wav", channels=2)
+    lines = [json.dumps({"id": name, "audio": "two.wav"}) for name in ("two-ch0", "two-ch1", "two")]
+    assert oasr("transcribe", manifest(0, *lines), "-o", tmp_path / "out").code == 0
+    results = tmp_path / "out" / "results.jsonl"
+    results.write_bytes(b"".join(results.read_bytes().splitlines(keepends=True)[:2]))
+    assert oasr("transcribe", manifest(0, *lines), "-o", tmp_path / "out", "--resume").code == 0
+    assert engines[1].heard == ["two"]
+
+
 def test_wer_takes_either_key_of_a_reference_of_an_earlier_run(oasr, engines, manifest, tmp_path):
     row = json.dumps({"id": "x", "audio": "raa.wav", "text": None, "txt": "heard x"})
     assert oasr("transcribe", manifest(1, row), "-o", tmp_path / "out").code == 0

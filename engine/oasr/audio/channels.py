@@ -7,6 +7,7 @@ id, so a list of mono files gives the same rows with and without "split".
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -33,7 +34,8 @@ def parse_channel(value: object) -> Channel:
         word = value.strip().lower()
         if word in ("mix", "split"):
             return word
-        value = int(word) if word.isdecimal() else value
+        # int() would also read the digits of other scripts, and refuses thousands in words of its own.
+        value = int(word) if re.fullmatch("[0-9]{1,9}", word) else value
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     raise OptionsError(f"channel: expected mix, split or a channel number from 0 on, got {value!r}")
@@ -93,7 +95,13 @@ class ChannelPicker:
 
 
 def split_rows(utterance: Utterance, channels: int) -> list[Utterance]:
-    """One utterance a channel, in channel order; a mono recording stays as it is."""
+    """One utterance a channel, in channel order; a mono recording stays as it is.
+
+    The result row has the channel's number, too: an id of the list may end as those that are made here do.
+    """
     if channels == 1:
         return [utterance]
-    return [replace(utterance, id=f"{utterance.id}-ch{c}", part=c, channel=c) for c in range(channels)]
+    return [
+        replace(utterance, id=f"{utterance.id}-ch{c}", part=c, channel=c, row={**utterance.row, "channel": c})
+        for c in range(channels)
+    ]

@@ -143,9 +143,10 @@ class FfmpegStream:
         # A seek may land behind what was asked for; the frames between would be missing.
         if frame is not None and frame.pts is not None and self._position(frame.pts) <= first:
             return self._position(frame.pts), chain([frame], frames)
-        # No usable index: begin again and decode everything.
+        # No usable index: begin again and decode everything, and count what is lost anew.
         self.close()
         self._open()
+        self._lost = 0
         return 0, self._frames()
 
     def _parts(self, position: int, frames: Iterator[Any]) -> Iterator[np.ndarray]:

@@ -58,12 +58,14 @@ class OfflineExecutor:
         self._in_flight: tuple[MicroBatch, PendingDecode] | None = None
         self._suspects: list[tuple[Sequence[Request], Exception]] = []
         self._skipped = 0
+        self._longest = 0  # window in samples of all requests so far
         self.interactive = True
 
     # Queue ------------------------------------------------------------------------------------
 
     def add(self, request: Request) -> None:
         """Queue a request."""
+        self._longest = max(self._longest, self.strategy.window_samples(request))
         self._buffer.add(request)
 
     @property
@@ -119,7 +121,7 @@ class OfflineExecutor:
             again = self.strategy.reconsider(outcome.request, outcome.hypotheses)
             if again is not None:
                 self.counters.redecoded += 1
-                self._buffer.add(again)
+                self.add(again)
                 return None
         return outcome
 
@@ -168,7 +170,8 @@ class OfflineExecutor:
         """Rows that may decode at once: the configured slots, within the decoder-cache budget."""
         slots = self.config.max_decode_slots or 2 * self.config.max_batch_size
         if self.config.decode_kv_budget_gib is not None:
-            row = self.strategy.row_bytes(self.model.frontend.window_samples(0))
+            # Rows of several windows decode side by side, and may be padded to the longest of them.
+            row = self.strategy.row_bytes(self._longest)
             slots = min(slots, max(1, int(self.config.decode_kv_budget_gib * 2**30 / max(row, 1))))
         return slots
 

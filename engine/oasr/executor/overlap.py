@@ -111,14 +111,17 @@ def _middle_pair(
 
 def _head(output: RequestOutput, end: int, cut_s: float, decode: Decode) -> RequestOutput:
     """`output` up to character `end` of its text."""
-    tokens = output.tokens[0]
+    tokens, text = output.tokens[0], output.text or ""
+    spelled = decode(tokens).strip()
+    # A part that was cut inside its first token begins behind what the token says.
+    wanted = spelled[: max(0, len(spelled) - len(text)) + end] if end else ""
     kept = len(tokens)
     # Token by token, since only the text of all that stand before tells where one ends: a character may take
-    # several of them.
-    while kept and len(decode(tokens[: kept - 1]).strip()) >= end:
+    # several of them, and without the last of these it is another one.
+    while kept and decode(tokens[: kept - 1]).strip().startswith(wanted):
         kept -= 1
     words = None if output.words is None else tuple(w for w, start, _ in _placed(output) if start < end)
-    return _part(output, ((output.text or "")[:end], slice(0, kept)), (output.segments[0][0], cut_s), words)
+    return _part(output, (text[:end], slice(0, kept)), (output.segments[0][0], cut_s), words)
 
 
 def _tail(output: RequestOutput, begin: int, cut_s: float, decode: Decode) -> RequestOutput:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oasr.launch.host import Row
+from oasr.manifest.dialect import MAX_SECONDS
 from oasr.types import Utterance
 
 WINDOW_SECONDS = 600.0
@@ -127,11 +128,10 @@ def _seconds(row: Row) -> float:
     """About how much audio a row is."""
     if not isinstance(row, Utterance):
         return 0.0
-    if row.duration is not None:
-        return row.duration
-    stated = row.row.get("duration")
-    if isinstance(stated, int | float):
-        return float(stated)
+    for stated in (row.duration, row.row.get("duration")):
+        # 0 means that nobody measured it, and True is an int; a row made by hand may hold anything.
+        if isinstance(stated, int | float) and stated is not True and 0 < stated <= MAX_SECONDS:
+            return float(stated)
     try:
         return Path(row.audio).stat().st_size / BYTES_A_SECOND
     except (OSError, ValueError):

@@ -34,7 +34,7 @@ KNOWN_KEYS = frozenset(
     )
 )
 # What JSON writes, and people: float() alone would also take 1_5, nan and the digits of other scripts.
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _AGREE_S = 1e-3  # lists give seconds with three decimals, as a rule
 _ID_BITS = 1024  # 309 digits; str() refuses thousands of them with an error of its own
 _CHANNEL_DIGITS = 9  # int() refuses thousands of them with an error of its own
@@ -199,7 +199,7 @@ def _string(key: str, value: Any) -> str:
 
 
 def _seconds(key: str, value: Any) -> float:
-    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+    if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
         number: Any = float(value)
     else:
         number = value

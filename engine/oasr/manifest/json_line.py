@@ -148,8 +148,11 @@ def _filled(column: list[Any]) -> list[Any]:
 
 def _parse_refused(line: bytes, fallback_id: str) -> ParsedLine:
     """A line that strict JSON refuses: still good where nothing of ours is hit, else a failed row."""
-    if line.startswith(codecs.BOM_UTF8):  # files joined with `cat` bring their marks along
-        return parse_line(line.removeprefix(codecs.BOM_UTF8), fallback_id)
+    start = 0
+    while line.startswith(codecs.BOM_UTF8, start):  # files joined with `cat` bring their marks along
+        start += len(codecs.BOM_UTF8)
+    if start:
+        return parse_line(line[start:], fallback_id)
     row, problem = lenient_json.read(line)
     # msgspec passes over the values of other keys unread: bytes there that are no UTF-8 hide no id.
     name = _head_id(line) or _stated_id(row, fallback_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ AUDIO_SUFFIXES = frozenset(f".{name}" for name in _AUDIO.split())
 """What a folder listing takes; a file that is named outright is never judged by this."""
 MANIFEST_SUFFIXES = frozenset((".jsonl", ".json", ".ndjson", ".manifest"))
 _SNIFF_BYTES = 4096  # blank lines may come first
+_LEADS_NOWHERE = (errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG)
+"""Errors of a link to itself, through a file, or to a name too long; one to a missing file raises nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +103,30 @@ def _walk(folder: Path, above: tuple[tuple[int, int], ...], found: list[str]) ->
         # Only the folders above: a folder that is linked in two places is listed in both.
         if here in above:
             return
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        with os.scandir(folder) as listing:
+            entries = list(listing)
     except OSError as error:
-        raise ManifestError(f"{folder}: the folder cannot be listed: {error.strerror}") from error
+        raise _unlistable(folder, error) from error
     for entry in entries:
         if entry.name.startswith("."):
             continue
-        if entry.is_dir():
-            _walk(folder / entry.name, (*above, here), found)
-        elif suffix_of(entry.name) in AUDIO_SUFFIXES:
+        path, named_as_audio = folder / entry.name, suffix_of(entry.name) in AUDIO_SUFFIXES
+        try:
+            is_folder = entry.is_dir()
+        except OSError as error:
+            # A row will say why. Under another name it may be a folder, unless there is nothing at all.
+            if not named_as_audio and error.errno not in _LEADS_NOWHERE:
+                raise _unlistable(path, error) from error
+            is_folder = False
+        if is_folder:
+            _walk(path, (*above, here), found)
+        elif named_as_audio:
             # Not asked whether it is a file: a link that leads nowhere is a failed row, and no silent gap.
-            found.append((folder / entry.name).as_posix())
+            found.append(path.as_posix())
+
+
+def _unlistable(folder: Path, error: OSError) -> ManifestError:
+    return ManifestError(f"{folder}: the folder cannot be listed: {error.strerror}")
 
 
 def expand_glob(pattern: str) -> list[str]:

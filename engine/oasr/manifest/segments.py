@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from oasr.errors import ManifestRowError
+from oasr.manifest.dialect import MAX_SECONDS, NUMBER
 
 _CHANNEL_DIGITS = 9
 TO_THE_END = -1.0
@@ -72,10 +72,10 @@ def _is_number(name: str) -> bool:
 
 
 def _number(name: str, field: bytes) -> float:
-    try:
-        value = float(field)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ManifestRowError(f"{name}: expected seconds, found {field.decode(errors='replace')!r}")
+    text = field.decode(errors="replace")
+    if not NUMBER.fullmatch(text):
+        raise ManifestRowError(f"{name}: expected seconds, found {text!r}")
+    value = float(text)
+    if value > MAX_SECONDS:
+        raise ManifestRowError(f"{name}: expected seconds from 0 to {MAX_SECONDS:g}, found {text!r}")
     return value

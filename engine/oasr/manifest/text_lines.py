@@ -44,9 +44,19 @@ def read_text_lines(lines: LineFile) -> Iterator[TextLine]:
 
 
 def read_table(lines: LineFile) -> dict[str, str]:
-    """Key → value of a Kaldi side table such as `utt2spk`."""
-    found = (_kaldi(_decoded(lines, number, line), "") for number, line in lines.numbered())
-    return {line.id: line.text for line in found}
+    """Key → value of a Kaldi side table such as `utt2spk`.
+
+    Raises:
+        ManifestError: not UTF-8, or a key twice, even with one value, as for a list to be transcribed.
+    """
+    found: dict[str, TextLine] = {}
+    for number, raw in lines.numbered():
+        line = _kaldi(_decoded(lines, number, raw), f"{lines.path}:{number}")
+        if (first := found.setdefault(line.id, line)) is not line:
+            raise ManifestError(
+                f"two lines have the id {line.id!r}: {first.origin} and {line.origin}; keep one"
+            )
+    return {line.id: line.text for line in found.values()}
 
 
 def _kaldi(line: str, origin: str) -> TextLine:

@@ -42,16 +42,19 @@ class NameBook:
             OutputError: none of this id's names is free.
             OSError: the record cannot be written.
         """
-        owner = _digest(utterance_id)
-        names: list[str] = []
-        for stem in _candidates(utterance_id):
-            names = [stem + suffix for suffix in suffixes]
-            if all(self._is_free(name, owner) for name in names):
-                break
-        else:
-            raise OutputError(
-                f"{self._folder}: every file name for id {utterance_id!r} is taken by another file"
-            )
+        chosen = self._on_record(utterance_id, suffixes)
+        added = [suffix for suffix in suffixes if suffix not in chosen]
+        if added:
+            owner = _digest(utterance_id)
+            # All files of an id have one stem where they can. Sorting is stable.
+            stems = sorted(_candidates(utterance_id), key=lambda stem: stem not in chosen.values())
+            free = (stem for stem in stems if all(self._is_free(stem + s, owner) for s in added))
+            if (stem := next(free, None)) is None:
+                raise OutputError(
+                    f"{self._folder}: every file name for id {utterance_id!r} is taken by another file"
+                )
+            chosen |= dict.fromkeys(added, stem)
+        names = [chosen[suffix] + suffix for suffix in suffixes]
         self._note(utterance_id, names)
         return [self._folder / name for name in names]
 
@@ -90,6 +93,21 @@ class NameBook:
         """Release the record."""
         if self._record is not None:
             self._record.close()
+
+    def _on_record(self, utterance_id: str, suffixes: Sequence[str]) -> dict[str, str]:
+        """The stem of each suffix of which this id has a file on record.
+
+        It has to stay: under another name, the file of an earlier run would stand beside the new one.
+        """
+        owner = _digest(utterance_id)
+        found: dict[str, str] = {}
+        for stem in _candidates(utterance_id):
+            for suffix in suffixes:
+                if self._owners.get(_file_digest(stem + suffix)) == owner:
+                    found.setdefault(suffix, stem)
+            if len(found) == len(suffixes):
+                break
+        return found
 
     def _note(self, utterance_id: str, names: Sequence[str]) -> None:
         new = [name for name in names if _file_digest(name) not in self._owners]

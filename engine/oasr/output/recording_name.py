@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
@@ -12,7 +11,6 @@ from oasr.output.rows import row_id
 
 _AUDIO_KEYS = ("audio", "audio_filepath", "wav")
 _STRETCH_KEYS = ("offset", "start", "end")
-_SPLIT = re.compile(r"(.+)-ch(\d{1,9})")
 
 
 def recording_of(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -25,9 +23,9 @@ def recording_of(row: Mapping[str, Any]) -> tuple[str, str]:
         OutputError: white space in the name.
     """
     name, channel = row_id(row) or "", row.get("channel")
-    # A row that was split says `split` for its channel, or nothing; the number is in its id.
-    if not isinstance(channel, int) and (split := _SPLIT.fullmatch(name)):
-        name, channel = split[1], int(split[2])
+    # A row that was split has its channel's number at the end of its id, too.
+    if isinstance(channel, int):
+        name = name.removesuffix(f"-ch{channel}") or name
     audio, stated = audio_of(row), row.get("recording")
     made = audio is not None and name.startswith(audio)  # an id that was made from the path
     if isinstance(stated, str) and stated:

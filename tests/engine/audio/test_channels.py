@@ -18,7 +18,7 @@ def test_policies_are_spelled_by_words_and_numbers(given, policy):
     assert parse_channel(given) == policy
 
 
-@pytest.mark.parametrize("given", ["left", "", "-1", -1, 1.0, True, None, "1.0", "²"])
+@pytest.mark.parametrize("given", ["left", "", "-1", -1, 1.0, True, None, "1.0", "²", "١", "1" * 5000])
 def test_other_policies_are_refused(given):
     with pytest.raises(OptionsError, match="mix, split or a channel number"):
         parse_channel(given)
@@ -53,7 +53,7 @@ def test_split_gives_a_row_a_channel():
     pairs = read_waveforms(array(samples), 8000, "split")
     assert [row.id for row, _ in pairs] == ["u-ch0", "u-ch1", "u-ch2"]
     assert [(row.part, row.channel, row.index) for row, _ in pairs] == [(0, 0, 4), (1, 1, 4), (2, 2, 4)]
-    assert all(row.row == {"k": 1} for row, _ in pairs)
+    assert [row.row for row, _ in pairs] == [{"k": 1, "channel": c} for c in range(3)]
     for c, (_, waveform) in enumerate(pairs):
         ((_, alone),) = read_waveforms(array(samples), 8000, c)
         np.testing.assert_allclose(waveform.samples, alone.samples, atol=1e-6)
@@ -62,7 +62,7 @@ def test_split_gives_a_row_a_channel():
 
 def test_split_leaves_a_mono_recording_its_id():
     ((row, _),) = read_waveforms(array(sweep(0.1)), 16000, "split")
-    assert row.id == "u" and row.part == 0
+    assert row.id == "u" and row.part == 0 and row.row == {"k": 1}
 
 
 def test_a_mix_that_cancels_warns_and_takes_the_loudest_channel():

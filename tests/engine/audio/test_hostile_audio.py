@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
+import av
 import numpy as np
 import pytest
 from helpers.audio_files import encode, pcm16, sweep, wav_bytes
@@ -83,6 +84,23 @@ def test_damage_does_not_make_days_of_silence(tmp_path: Path) -> None:
     stream = stream_with_jump(tmp_path, 500_000.0, 1_000_000.0)
     assert sum(map(len, stream.blocks(0, None))) < 16000
     assert "timestamps jump by" in stream.warnings[0]
+
+
+def test_packets_lost_before_a_failed_seek_is_given_up_count_once(tmp_path: Path) -> None:
+    path = encode(tmp_path / "x.mka", "matroska", "flac", sweep(12.0), 16000)
+    data = bytearray(path.read_bytes())
+    with av.open(str(path)) as container:
+        packets = [bytes(p) for p in container.demux(audio=0) if p.size and p.pts > 9_000]
+    for packet in packets:
+        at = data.index(packet)
+        data[at : at + len(packet)] = bytes(len(packet))
+    path.write_bytes(data)
+    with path.open("rb", buffering=0) as file:
+        stream = FfmpegStream(file)
+        # Nothing decodes where the seek leads, so that everything is decoded once more.
+        assert list(stream.blocks(11 * 16000, None)) == []
+        stream.close()
+    assert stream.warnings == [f"damaged: {len(packets)} packets could not be decoded"]
 
 
 def test_planes_are_those_of_the_frame() -> None:

@@ -1,5 +1,6 @@
 import random
 import weakref
+from dataclasses import replace
 
 import pytest
 import torch
@@ -147,6 +148,26 @@ def test_the_decoder_cache_budget_bounds_the_rows_in_flight():
     executor.strategy.row_bytes = lambda window: 2**30
     drain(executor, [request(n) for n in range(6, 300, 7)])
     assert max(executor.model.decoder.widths) <= 3
+
+
+@pytest.mark.parametrize(("lengths", "rows"), [((50, 50), 3), ((50, 150), 1)])
+def test_the_decoder_cache_budget_holds_for_the_longest_window_that_was_admitted(lengths, rows):
+    executor = make(model=FakeModel(window=None), max_batch_size=4, decode_kv_budget_gib=3.0)
+    executor.strategy.row_bytes = lambda window: 2**30 * window // 50
+    drain(executor, [request(n, lengths[n % 2]) for n in range(6, 300, 7)])
+    assert max(executor.model.decoder.widths) == rows
+
+
+def test_the_decoder_cache_budget_holds_for_rows_that_are_decoded_again_in_a_longer_window():
+    executor = make(model=FakeModel(window=None), max_batch_size=4, decode_kv_budget_gib=3.0)
+    strategy = executor.strategy
+    strategy.row_bytes = lambda window: 2**30 * window // 50
+    strategy.window_samples = lambda row: 150 if row.attempt else 50
+    strategy.reconsider = lambda row, _: None if row.attempt else replace(row, attempt=1)
+    assert len(drain(executor, [request(n) for n in range(6, 300, 7)])) == 42
+    # From the first such row on, one at a time: the three at the start have six steps, and a repetition.
+    widths = executor.model.decoder.widths
+    assert max(widths) == 3 and set(widths[12:]) == {1}
 
 
 def test_dropping_a_list_leaves_the_executor_usable():

@@ -126,6 +126,31 @@ def test_tokens_words_times_and_segments_go_with_the_text():
     assert left.segments == ((0, 30.0, "a b c d"),) and right.segments == ((30.0, 60, "e f g h"),)
 
 
+def test_a_part_that_was_trimmed_inside_a_token_keeps_its_tokens_at_the_next_join():
+    def spell(tokens) -> str:
+        return "".join(["天气", "很好", "我们", "出去", "玩"][token] for token in tokens)
+
+    part = RequestOutput("u", text="气很好我们出去玩", tokens=((0, 1, 2, 3, 4),), scores=(-1.0,))
+    part = replace(part, timestamps=tuple((t, t + 1.0) for t in (28.0, 40.0, 50.0, 59.0, 60.0)))
+    part = replace(part, segments=((30.0, 61.5, "气很好我们出去玩"),))
+    after = replace(part, text="我们出去玩", tokens=((2, 3, 4),), timestamps=None, segments=((58.5, 90, ""),))
+    left, _ = join_overlap(part, after, 60.0, spell)
+    assert (left.text, left.tokens) == ("气很好我们出", ((0, 1, 2, 3),)) and len(left.timestamps) == 4
+    # Where all of the text is the other's, so is the token that was cut.
+    nothing = replace(part, text="气很", tokens=((0, 1),), words=(WordTiming("气很", 61, 62, 0.9),))
+    left, _ = join_overlap(nothing, replace(after, text="x", words=()), 60.0, spell)
+    assert (left.text, left.tokens) == ("", ((),))
+
+
+def test_a_character_of_several_tokens_keeps_them_all():
+    text = "今天天气很好"
+    part = RequestOutput("u", text=text, tokens=(tuple(text.encode()),), scores=(-1.0,))
+    before, after = replace(part, segments=((0, 31.5, ""),)), replace(part, segments=((28.5, 60, ""),))
+    left, right = join_overlap(before, after, 30.0, lambda tokens: bytes(tokens).decode("utf-8", "replace"))
+    assert (left.text, right.text) == ("今天天", "气很好")
+    assert bytes(left.tokens[0]).decode() == left.text and bytes(right.tokens[0]).decode() == right.text
+
+
 def test_without_a_meeting_the_times_decide_and_without_times_all_is_kept():
     before = window("one two three", 0, 31.5, [10.0, 29.0, 30.5])
     after = window("tree four five", 28.5, 60, [29.8, 30.2, 40.0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import threading
 from pathlib import Path
@@ -45,6 +46,16 @@ def test_lengths_come_from_the_row_its_keys_or_the_size_of_the_file(tmp_path: Pa
         _row(5, row={"duration": "unknown"}),
     ]
     assert [len(window) for window in cut(rows, 16)] == [1, 1, 1, 3]
+
+
+@pytest.mark.parametrize("stated", [0, 0.0, True, -5, math.nan, math.inf, pytest.param(10**400, id="huge")])
+def test_a_length_that_is_none_leaves_the_word_to_the_size_of_the_file(tmp_path: Path, stated):
+    with (tmp_path / "x.wav").open("wb") as file:
+        file.truncate(5_000_000)
+    path = str(tmp_path / "x.wav")
+    for told in ({"row": {"duration": stated}}, {"duration": stated}):
+        rows = [Utterance(f"r{index}", path, index, **told) for index in range(4)]
+        assert [len(window) for window in cut(rows, 16)] == [1, 1, 1, 1]
 
 
 def test_small_lists_reach_every_engine_and_large_ones_come_in_fractions_of_a_batch():

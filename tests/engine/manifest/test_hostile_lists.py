@@ -87,6 +87,15 @@ def test_nesting_fails_its_row_or_is_carried(tmp_path: Path, depth: int, leaf: s
     assert not isinstance(deep, RowFailure) or "deep" in deep.message
 
 
+def test_byte_order_marks_without_end(tmp_path: Path) -> None:
+    path = tmp_path / "list.jsonl"
+    marks = b"\xef\xbb\xbf" * 5000
+    path.write_bytes(b"\n" + marks + GOOD.encode() + marks + b"\n")
+    good, odd = rows_of(path)
+    assert good.id == "good" and not isinstance(good, RowFailure)
+    assert isinstance(odd, RowFailure) and odd.id == "list.jsonl:3"
+
+
 @pytest.mark.parametrize("value", ["1" * 5000, "1e999999", "-" + "9" * 400, '"' + "1" * 5000 + '"'])
 @pytest.mark.parametrize("key", ["offset", "duration", "end", "channel", "id"])
 def test_huge_numbers_fail_their_row(tmp_path: Path, key: str, value: str) -> None:

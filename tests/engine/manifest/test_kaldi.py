@@ -100,6 +100,8 @@ def test_segments(folder, tmp_path):
         ("u r1 0 -2", ["end -2"]),
         ("u r1 nan 1", ["start: expected seconds, found 'nan'"]),
         ("u r1 0 inf", ["end: expected seconds, found 'inf'"]),
+        ("u r1 0 1_000", ["end: expected seconds, found '1_000'"]),
+        ("u r1 1e305 -1", ["start: expected seconds from 0 to 1e+09, found '1e305'"]),
         ("u r1 0 x", ["end: expected seconds, found 'x'"]),
         ("u r1 0 1 left", ["channel", "'LEFT'"]),
         ("u r1 0 1 -1", ["channel"]),

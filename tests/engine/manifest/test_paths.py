@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from oasr.errors import ManifestError, OptionsError
@@ -109,6 +111,25 @@ def test_a_folder_that_contains_itself(tree):
     (tree / "link.wav").symlink_to(tree / "b.wav")
     (tree / "dangling.wav").symlink_to(tree / "nowhere")
     assert ids("in") == sorted([*LISTED, "in/link.wav", "in/dangling.wav"])
+
+
+def test_a_link_that_leads_nowhere_is_a_row_if_it_is_named_as_a_recording(tree):
+    for name, target in (("loop", "loop"), ("through", "b.wav/x"), ("long", "x" * 300)):
+        (tree / name).symlink_to(target)
+        (tree / f"{name}.wav").symlink_to(target.replace("loop", "loop.wav"))
+    assert ids("in") == sorted([*LISTED, "in/long.wav", "in/loop.wav", "in/through.wav"])
+
+
+def test_a_link_that_may_lead_to_a_folder_is_not_passed_over(tree, monkeypatch):
+    def refuse():
+        raise PermissionError(13, "Permission denied")
+
+    link = SimpleNamespace(name="link", is_dir=refuse)
+    monkeypatch.setattr(os, "scandir", lambda path: nullcontext([link]))
+    with pytest.raises(ManifestError, match="in/link: the folder cannot be listed: Permission denied"):
+        open_inputs(["in"])
+    link.name = "link.wav"
+    assert ids("in") == ["in/link.wav"], "as a row it is not passed over"
 
 
 def test_a_linked_folder_is_entered(write, tmp_path):

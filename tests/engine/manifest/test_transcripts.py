@@ -80,6 +80,14 @@ def test_a_kaldi_folder_brings_speakers_and_languages(tmp_path):
     assert row.row == {"id": "u1", "speaker": "anna", "language": "en"}
 
 
+@pytest.mark.parametrize("table", ["utt2spk", "utt2lang"])
+def test_a_table_that_has_an_id_twice_is_refused(tmp_path, table):
+    (tmp_path / "text").write_text("u1 hello\nu2 there\n")
+    (tmp_path / table).write_text("u1 x\n\nu2 x\nu1 y\n")
+    with pytest.raises(ManifestError, match=rf"two lines have the id 'u1': .*{table}:1 and .*{table}:4"):
+        read_references(str(tmp_path))
+
+
 def test_nemo_rows_go_by_the_ids_that_a_run_would_give_them(tmp_path):
     rows = [
         {"audio_filepath": "a/x.wav", "duration": 3.0, "text": "t", "pred_text": "p", "lang": "en"},

@@ -54,8 +54,10 @@ def test_words_without_a_confidence_or_with_odd_values_are_still_records():
         ({"id": "u", "channel": 0}, "u 1"),
         ({"id": "u", "channel": 1}, "u 2"),
         ({"id": "u", "channel": "mix"}, "u 1"),
-        ({"id": "call-ch1", "audio": "x.wav"}, "call 2"),  # split channels
-        ({"id": "x.wav-ch0", "audio": "x.wav"}, "x 1"),
+        ({"id": "call-ch1", "audio": "x.wav", "channel": 1}, "call 2"),  # split channels
+        ({"id": "x.wav-ch0", "audio": "x.wav", "channel": 0}, "x 1"),
+        ({"id": "call-ch1", "audio": "x.wav"}, "call-ch1 1"),  # an id like those, of a row that was not split
+        ({"id": "call-ch1", "audio": "x.wav", "channel": "split"}, "call-ch1 1"),
         ({"id": "call-ch1", "channel": 0}, "call-ch1 1"),
     ],
 )

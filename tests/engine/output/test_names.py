@@ -146,6 +146,28 @@ def test_a_file_of_somebody_else_is_never_used_and_never_removed(tmp_path):
     assert (tmp_path / "a.txt").read_text() == "my reference"
 
 
+def test_a_file_on_record_keeps_its_name_whatever_comes_and_goes_beside_it(tmp_path):
+    def claim(*suffixes):
+        book = NameBook(tmp_path)
+        names = [path.name for path in book.claim("a", suffixes)]
+        book.close()
+        return names
+
+    theirs, hashed = tmp_path / "a.json", hashed_name("a")
+    assert claim(".txt") == ["a.txt"]
+    theirs.write_text("mine")
+    assert claim(".txt", ".json") == ["a.txt", f"{hashed}.json"]
+    theirs.unlink()
+    assert claim(".json", ".txt") == [f"{hashed}.json", "a.txt"]
+
+
+def test_a_file_that_is_added_stands_beside_those_on_record(tmp_path):
+    (tmp_path / "a.txt").write_text("mine")
+    first, hashed = NameBook(tmp_path), hashed_name("a")
+    assert [p.name for p in first.claim("a", [".txt"])] == [f"{hashed}.txt"]
+    assert [p.name for p in first.claim("a", [".txt", ".json"])] == [f"{hashed}.txt", f"{hashed}.json"]
+
+
 def test_a_damaged_record_is_never_a_reason_to_touch_other_files(tmp_path):
     folder = tmp_path / "out"
     folder.mkdir()
