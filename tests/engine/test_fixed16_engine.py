@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -40,6 +41,17 @@ def test_every_bit_of_a_row_is_its_own(rows, window):
     assert run(rows, max_batch_size=7, **options) == alone
     shuffled = random.Random(3).sample(rows, len(rows))
     assert run(shuffled, max_batch_size=5, decode_options={"window": window, "merge_groups": False}) == alone
+
+
+@pytest.mark.weights
+def test_prompts_of_neighbours_change_no_bit(rows):
+    words = (0, 3, 7, 16, 0, 5, 12)
+    prompted = [
+        replace(row, prompt=" ".join(["Birmingham"] * n)) for row, n in zip(rows[:7], words, strict=True)
+    ]
+    alone = run(prompted, max_batch_size=1)
+    assert run(prompted, max_batch_size=7) == alone
+    assert run(prompted[::-1], max_batch_size=3) == alone
 
 
 @pytest.mark.weights

@@ -91,7 +91,8 @@ class Group:
 
     def absorb(self, other: Group, decoder: Any) -> None:
         """Take over the rows of `other`, whose state must be mergeable with this one's."""
-        self.state = decoder.merge(self.state, other.state)
-        self.last = torch.cat([self.last, other.last])
+        # Both, or neither when memory runs out: the rows here go on, those of `other` are tried again.
+        state, last = decoder.merge(self.state, other.state), torch.cat([self.last, other.last])
+        self.state, self.last = state, last
         self.rows += other.rows
         self.wasted += other.wasted

@@ -93,11 +93,15 @@ class IncrementalArStrategy(DecodeStrategy):
         finished, untimed = len(self._finished), len(self._untimed)
         try:
             self._choose(group, start.logits)
+            self._place(group)
         except Exception:
             # The whole micro-batch is tried again, rows that ended at their first token too.
             del self._finished[finished:]
             del self._untimed[untimed:]
             raise
+
+    def _place(self, group: Group) -> None:
+        """Let a new group join one that decodes, or stand beside them."""
         if not group.rows:
             return
         decoder = self.model.decoder
@@ -154,7 +158,12 @@ class IncrementalArStrategy(DecodeStrategy):
             row = group.rows[i]
             row.push(tokens[i], scores[i], tokens[i] in self.end_ids)
             if row.finish_reason is not None:
-                self._retire(group, i)
+                try:
+                    self._retire(group, i)
+                except Exception:
+                    # It is nowhere yet: as a live row it is among those that `abort` gives back.
+                    row.finish_reason = None
+                    raise
         group.compact(self.model.decoder)
 
     def _retire(self, group: Group, i: int) -> None:

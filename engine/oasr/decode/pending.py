@@ -25,10 +25,12 @@ class Readback:
                 self._host.append(buffer)
             else:
                 self._host.append(tensor)
-        if any(tensor.is_cuda for tensor in tensors):
-            # An event, not the stream: work that is queued later is not waited for.
+        device = next((tensor.device for tensor in tensors if tensor.is_cuda), None)
+        if device is not None:
+            # An event, not the stream: work that is queued later is not waited for. On the stream of the
+            # device that copies, which is not the current device's where another GPU was chosen.
             self._event = torch.cuda.Event()
-            self._event.record()
+            self._event.record(torch.cuda.current_stream(device))
 
     def wait(self) -> list[Tensor]:
         """The host tensors, complete."""

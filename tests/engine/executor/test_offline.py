@@ -1,6 +1,7 @@
 import random
 import weakref
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -242,6 +243,43 @@ def test_rows_that_end_at_once_survive_a_failed_prefill_exactly_once():
     numbers = [7, 14, 21, 13, 28, 35, 42, 49]
     outcomes = drain(make(model=model), [request(n) for n in numbers])
     assert calls and sorted(o.request.key for o in outcomes) == sorted(numbers)
+    assert texts(outcomes) == {n: expected_tokens(n) for n in numbers}
+
+
+def test_a_row_that_cannot_be_retired_comes_out_all_the_same(monkeypatch):
+    model, tries = FakeModel(), []
+
+    def windows(state, index):
+        tries.append(index)
+        if len(tries) == 2:
+            raise torch.OutOfMemoryError("no room for the window of a row that has ended")
+
+    monkeypatch.setattr(model.decoder, "windows", windows, raising=False)
+    executor = make(model=model)
+    executor.strategy.aligner = SimpleNamespace(
+        rows_at_once=16, time_words=lambda rows: [row.hypothesis for row in rows]
+    )
+    requests = [request(number, word_timestamps=True) for number in (8, 9, 10, 11)]
+    outcomes = drain(executor, requests)
+    assert sorted(out.request.id for out in outcomes) == sorted(one.id for one in requests)
+    assert len(tries) > 2 and all(out.error is None for out in outcomes)
+
+
+def test_rows_that_end_at_once_survive_a_failed_merge_exactly_once(monkeypatch):
+    model, tries = FakeModel(), []
+    merge = model.decoder.merge
+
+    def failing(a, b):
+        tries.append(a)
+        if len(tries) == 1:
+            raise torch.OutOfMemoryError("no room for both")
+        return merge(a, b)
+
+    monkeypatch.setattr(model.decoder, "merge", failing)
+    executor = make(model=model, decode_steps_per_tick=1, max_decode_slots=8)
+    numbers = (6, 13, 20, 27, 7, 14, 5, 12)  # 7 and 14 have no tokens
+    outcomes = drain(executor, [request(number) for number in numbers])
+    assert tries and sorted(out.request.key for out in outcomes) == sorted(numbers)
     assert texts(outcomes) == {n: expected_tokens(n) for n in numbers}
 
 

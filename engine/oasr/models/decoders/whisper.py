@@ -42,9 +42,9 @@ class WhisperDecoderLayer(nn.Module):
         state.write(layer, k, v)
         return x + self.self_attn.over_cache(q, state, layer, mask)
 
-    def finish(self, x: Tensor, window: Window, mask: Tensor | None) -> Tensor:
-        """Cross-attention over the encoder window, then feed-forward."""
-        x = x + self.cross_attn(self.cross_norm(x), window, mask)
+    def finish(self, x: Tensor, window: Window, mask: Tensor | None, starts: Tensor | None = None) -> Tensor:
+        """Cross-attention over the encoder window, then feed-forward; `starts` as in `prompt`."""
+        x = x + self.cross_attn(self.cross_norm(x), window, mask, starts)
         return x + self.ffn(self.ffn_norm(x))
 
 
@@ -109,7 +109,7 @@ class WhisperDecoder(nn.Module):
             x, k, v = layer.prompt(x, starts, mask)
             keys.append(_buffer(k, capacity))
             values.append(_buffer(v, capacity))
-            x = layer.finish(x, pair, window_mask)
+            x = layer.finish(x, pair, window_mask, starts)
         # Packed windows know how much of them a row sees.
         dense = window_mask is not None and isinstance(window[0], DenseWindow)
         # Padding on the left is cached as well: `lens` counts it, and `starts` hides it.

@@ -110,8 +110,13 @@ class CrossAttention(nn.Module):
         chosen = list(heads)
         return attention_weights(self.project_queries(x)[:, chosen], _dense(window)[0][:, chosen], mask)
 
-    def forward(self, x: Tensor, window: Window, mask: Tensor | None = None) -> Tensor:
-        """Attention of `x` (B, L, width) over a projected window; `mask` (B, 1, 1, S)."""
+    def forward(
+        self, x: Tensor, window: Window, mask: Tensor | None = None, starts: Tensor | None = None
+    ) -> Tensor:
+        """Attention of `x` (B, L, width) over a projected window; `mask` (B, 1, 1, S).
+
+        `starts` (B,) says where left-padded rows begin. What the padding attends to is never looked at.
+        """
         return self.out(attend(self.project_queries(x), *_dense(window), mask))
 
 

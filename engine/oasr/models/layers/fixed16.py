@@ -50,15 +50,29 @@ class Fixed16CrossAttention(nn.Module):
         queries = split_heads(self.q(x), self.heads, 1)[0][:, chosen]
         return attention_weights(queries, window.whole()[0][:, chosen], mask)
 
-    def forward(self, x: Tensor, window: RowWindows, mask: Tensor | None = None) -> Tensor:
-        """Attention of `x` (B, L, width) over projected windows; `mask` (B, 1, 1, S) hides a row's tail."""
+    def forward(
+        self, x: Tensor, window: RowWindows, mask: Tensor | None = None, starts: Tensor | None = None
+    ) -> Tensor:
+        """Attention of `x` (B, L, width) over projected windows; `mask` (B, 1, 1, S) hides a row's tail.
+
+        `starts` (B,) says where left-padded rows begin; zeros stand for what lies before.
+        """
         queries = self.q(x)
-        if x.shape[1] > _FEW:
-            keys, values = (half.float() for half in window.whole())
-            return self.out(attend(split_heads(queries, self.heads, 1)[0], keys, values, mask))
-        at = (window.keys, window.values, window.frames, window.lengths)
-        each = [fixed16.attend_windows(q, at) for q in queries.unbind(1)]
-        return self.out(torch.stack(each, dim=1))
+        rows, columns, _ = x.shape
+        begins = [0] * rows if starts is None else starts.tolist()
+        # By the row's own tokens, and not by the longest row's: which way it goes shows in its last bits.
+        many = [b for b in range(rows) if columns - begins[b] > _FEW]
+        context = torch.zeros_like(queries)
+        if len(many) < rows:
+            at = (window.keys, window.values, window.frames, window.lengths)
+            for i in range(max(0, columns - _FEW), columns):
+                context[:, i] = fixed16.attend_windows(queries[:, i], at)
+        for b in many:
+            keys, values = (half.float() for half in window.owners[b])
+            own = split_heads(queries[b : b + 1, begins[b] :], self.heads, 1)[0]
+            seen = None if mask is None else mask[b : b + 1]
+            context[b, begins[b] :] = attend(own, keys, values, seen)[0]
+        return self.out(context)
 
 
 class Fixed16SelfAttention(nn.Module):
