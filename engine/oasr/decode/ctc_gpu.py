@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from torch import Tensor
@@ -18,9 +18,12 @@ from oasr.decode.options import option
 from oasr.decode.pending import PendingReadback
 from oasr.decode.strategy import DecodeStrategy, NBest, register_decode_strategy
 from oasr.errors import DecodeError, OptionsError
-from oasr.kernels.ctc_beam import CtcHypothesis, CtcSearch, decode, unpack
-from oasr.models.interfaces import EncoderOutput
+from oasr.kernels.ctc_beam import CtcHypothesis, CtcSearch, decode, unpack, widest_beam
+from oasr.models.interfaces import AsrModel, EncoderOutput
 from oasr.types import Hypothesis, Request
+
+if TYPE_CHECKING:
+    from oasr.config import EngineConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,16 @@ class CtcGpuDecodeStrategy(DecodeStrategy):
     consumes: ClassVar[Literal["log_probs", "hidden", "both"]] = "log_probs"
     options_cls: ClassVar[type] = CtcOptions
     options: CtcOptions
+
+    def __init__(self, model: AsrModel, options: Any, config: EngineConfig) -> None:
+        """Raise OptionsError for a beam that no search over this vocabulary can have."""
+        super().__init__(model, options, config)
+        # A model from elsewhere need not tell its labels: then the search itself refuses, row by row.
+        vocab = getattr(self.model, "vocab_size", None)
+        if vocab is not None and options.beam_size > (most := widest_beam(vocab)):
+            raise OptionsError(
+                f"beam_size: expected at most {most} with a vocabulary of {vocab}, got {options.beam_size}"
+            )
 
     @property
     def word_timing_modes(self) -> tuple[str, ...]:

@@ -84,7 +84,7 @@ class CtcAedRescoringStrategy(CtcGpuDecodeStrategy):
     options: RescoringOptions  # type: ignore[assignment]
 
     def __init__(self, model: AsrModel, options: RescoringOptions, config: EngineConfig) -> None:
-        """Raise OptionsError for a share of a decoder that the checkpoint does not have."""
+        """Raise OptionsError for a beam too wide, or a share of a decoder that the checkpoint lacks."""
         super().__init__(model, options, config)
         asked = options.reverse_weight
         if asked and self.model.decoder.right is None:
@@ -164,6 +164,12 @@ class CtcAedRescoringStrategy(CtcGpuDecodeStrategy):
     ) -> NBest:
         """The best hypotheses with their fused scores; equal ones stay in the order of the first pass."""
         require_probable(found[0])
+        # One that is not a number makes the maximum none: what it should be could be the best.
+        if not np.isfinite(scores.max()):
+            raise DecodeError(
+                "no transcript can be chosen: the attention decoders' scores are minus infinity or not a "
+                "number; check the checkpoint and --dtype"
+            )
         last = np.array([self.options.demote_empty_hyps and not one.tokens for one in found])
         # The last key of lexsort counts first.
         order = np.lexsort((np.arange(len(found)), -scores, last))[: request.options.n_best]

@@ -49,7 +49,8 @@ def log_sum_exp(logits: Tensor) -> Tensor:
 def _draw(logits: Tensor, row: Row) -> int:
     """One sample of softmax(filtered logits / T), drawn on the host in double precision."""
     options, request = row.request.options, row.request
-    key = f"{options.seed}/{request.id}/{request.window}/{len(row.tokens)}".encode()
+    # An id from a file name that is not UTF-8 holds halves of surrogate pairs, which are refused otherwise.
+    key = f"{options.seed}/{request.id}/{request.window}/{len(row.tokens)}".encode(errors="surrogatepass")
     # A checksum, because hash() of a string differs from process to process.
     generator = torch.Generator().manual_seed(zlib.crc32(key))
     scaled = keep_top(logits.double().cpu() / options.temperature, options)

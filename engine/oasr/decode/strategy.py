@@ -96,11 +96,13 @@ class DecodeStrategy:
             RequestError: names the option and what would work instead.
         """
         able = {*self.selective_options, *self.model.encoder_options}
-        for name in ("task", "language", "prompt"):
-            if getattr(options, name) is not None and name not in able:
+        # A row writes an empty prompt to have none in the place of the run's: it asks for nothing.
+        prompt = options.prompt if options.prompt and options.prompt.strip() else None
+        for name, asked in (("task", options.task), ("language", options.language), ("prompt", prompt)):
+            if asked is not None and name not in able:
                 raise RequestError(
                     f"decode family {self.name!r} on this {self.model.architecture} checkpoint "
-                    f"has no control for {name!r} (got {getattr(options, name)!r}); leave it out"
+                    f"has no control for {name!r} (got {asked!r}); leave it out"
                 )
         if options.word_timestamps and mode not in self.word_timing_modes:
             modes = ", ".join(self.word_timing_modes) or "none"

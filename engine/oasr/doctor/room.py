@@ -40,7 +40,8 @@ def _disk(name: str, folder: Path) -> Finding:
     found = f"{folder}: {free / _GIB:.1f} GiB free"
     elsewhere = {"cache": f"set {ENVIRONMENT} to another folder", "temporary": "set TMPDIR to another folder"}
     mend = elsewhere.get(name, "give --output-dir another folder")
-    if not os.access(there, os.W_OK):
+    # A cache that is not safe to keep lies below what is no folder.
+    if not there.is_dir() or not os.access(there, os.W_OK):
         return Finding(f"disk, {name}", "warning", f"{found}, and it may not be written to", mend)
     if free < _DISK:
         return Finding(f"disk, {name}", "warning", found, f"make room, or {mend}")

@@ -101,6 +101,12 @@ def decode(log_probs: Tensor, lengths: Tensor, search: CtcSearch) -> Tensor:
     return _on_gpu(log_probs, lengths, search)
 
 
+def widest_beam(vocab: int) -> int:
+    """The largest beam_size of any search over so many labels."""
+    # Candidates are numbered slot · vocab + token, in 32 bits.
+    return (2**32 - 1) // max(vocab, 1)
+
+
 def gap(log_probs: Tensor, search: CtcSearch) -> str | None:
     """Why the kernel cannot serve this search; None when it can."""
     rows, frames, vocab = log_probs.shape
@@ -156,8 +162,7 @@ def _check(log_probs: Tensor, lengths: Tensor, search: CtcSearch) -> None:
         raise ValueError(f"lengths: expected 0 to {frames}, got {lengths.tolist()}")
     for name, value, most in (
         ("blank_id", search.blank_id + 1, vocab),
-        # Candidates are numbered slot · vocab + token, in 32 bits.
-        ("beam_size", search.beam_size, (2**32 - 1) // max(vocab, 1)),
+        ("beam_size", search.beam_size, widest_beam(vocab)),
         ("nbest", search.nbest, search.beam_size),
     ):
         if not 1 <= value <= most:

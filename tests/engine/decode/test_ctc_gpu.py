@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import torch
 from helpers.fake_models import FakeFrontend
 from oasr.config import EngineConfig
 from oasr.decode.ctc_gpu import CtcGpuDecodeStrategy
-from oasr.decode.strategy import build_decode_strategy
+from oasr.decode.strategy import DecodeStrategy, build_decode_strategy
 from oasr.errors import CapabilityError, DecodeError, OptionsError, RequestError
 from oasr.executor.offline import OfflineExecutor
 from oasr.executor.results import Ended, ResultAssembler
@@ -56,6 +57,11 @@ class CtcModel(AsrModel):
         generator = torch.Generator().manual_seed(5)
         self.table = (2 * torch.randn(1000, len(LETTERS), generator=generator)).log_softmax(-1)
         self.table[999] = -math.inf
+        self.families: tuple[str, ...] = (self.default_decode_type,)
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        return self.families
 
     def forward_offline(self, features, lengths, **conditioning):
         rows = self.table[(features[..., 0] * 1000).round().long().cpu()]
@@ -121,6 +127,24 @@ def test_ctc_means_this_family() -> None:
 def test_options_out_of_range_are_named(options: dict[str, object], word: str) -> None:
     with pytest.raises(OptionsError, match=word):
         build(**options)
+
+
+@pytest.mark.parametrize("family", ["ctc_cuda", "ctc_aed_rescoring"])
+def test_a_beam_that_no_search_could_number_is_refused_at_construction(family: str) -> None:
+    model, most = CtcModel(), (2**32 - 1) // len(LETTERS)
+    model.vocab_size = len(LETTERS)
+    # What rescoring needs beside a CTC model, and no more than is looked at here.
+    model.families = ("ctc", "ctc_aed_rescoring")
+    model.reverse_weight, model.decoder = 0.0, Mock()
+
+    def construct(beam_size: int) -> DecodeStrategy:
+        options = {"beam_size": beam_size}
+        return build_decode_strategy(model, EngineConfig(decode_method=family, decode_options=options))
+
+    assert construct(most).options.beam_size == most
+    words = f"beam_size: expected at most {most} with a vocabulary of {len(LETTERS)}, got {most + 1}"
+    with pytest.raises(OptionsError, match=words):
+        construct(most + 1)
 
 
 @pytest.mark.parametrize("options", [{}, {"beam_size": "1"}, {"beam_size": 6, "blank_threshold": 0.5}])

@@ -164,6 +164,16 @@ def test_ties_strangers_and_empty_hypotheses(model_of, monkeypatch) -> None:
         strategy_of(model).decode_offline(out, requests(1))
 
 
+@pytest.mark.parametrize("scores", [(-3.0, math.nan), (math.nan, -3.0), (-math.inf, -math.inf)])
+@torch.inference_mode()
+def test_decoders_that_give_no_numbers_fail_the_row(model_of, monkeypatch, scores) -> None:
+    model = model_of("u2pp")
+    first_pass(monkeypatch, [(plain((3,)), plain((4,)))])
+    monkeypatch.setattr(model.decoder, "score", lambda *_, **__: torch.tensor([scores], dtype=torch.float64))
+    with pytest.raises(DecodeError, match="decoders' scores are minus infinity or not a number"):
+        strategy_of(model).decode_offline(encode(model, "u2pp", (0,)), requests(1))
+
+
 @torch.inference_mode()
 def test_a_row_without_frames_is_empty(model_of) -> None:
     model = model_of("u2pp")

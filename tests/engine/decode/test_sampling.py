@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from helpers.fake_models import request
@@ -30,6 +32,15 @@ def test_a_draw_depends_on_its_request_alone():
     torch.manual_seed(99)
     again, _ = select_next_tokens(logits, rows(*hot))
     assert again.tolist() == apart
+
+
+def test_a_row_named_after_a_file_whose_name_is_not_utf8_is_sampled():
+    logits = torch.zeros(1, 1000)
+    draws = [
+        int(select_next_tokens(logits, rows(replace(request(1, temperature=1.0), id=name)))[0])
+        for name in ("caf\udce9.wav", "caf\udce9.wav", "caf\udce8.wav")
+    ]
+    assert draws[0] == draws[1] != draws[2]
 
 
 def test_draws_follow_the_distribution():

@@ -92,6 +92,11 @@ def test_selective_options_are_refused_where_nobody_honours_them(name):
     strategy.validate_options(DecodingOptions(**{name: value}))
 
 
+@pytest.mark.parametrize("prompt", ["", " \n"])
+def test_a_blank_prompt_asks_for_nothing(prompt):
+    FakeCtc(FakeModel(), NoOptions(), EngineConfig()).validate_options(DecodingOptions(prompt=prompt))
+
+
 def test_an_encoder_option_is_resolved_by_the_model(monkeypatch):
     strategy = FakeCtc(FakeModel(), NoOptions(), EngineConfig())
     strategy.model.encoder_options = ("language",)
@@ -207,6 +212,7 @@ def test_a_capability_that_nobody_declared_is_named(family, monkeypatch):
         ("temperature", float("nan"), "0 or within"),
         ("top_p", None, "a number"),
         ("prompt", 7, "a string"),
+        ("prompt", "caf\udce9", "text that UTF-8 can write"),
         ("language", ["en"], "a string"),
         ("word_timestamps", 1, "True or False"),
     ],
