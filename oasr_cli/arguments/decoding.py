@@ -12,7 +12,8 @@ Language = Annotated[
     str | None,
     typer.Option(
         metavar="CODE",
-        help="Spoken language, such as en; detected when left out. A manifest row may say otherwise.",
+        help="Spoken language, such as en; detected when left out, unless the checkpoint's own settings name "
+        "one. A manifest row may say otherwise.",
         rich_help_panel=_PANEL,
     ),
 ]

@@ -20,6 +20,7 @@ from helpers.whisper_checkpoints import (
 )
 from oasr.checkpoints import load_model, resolve
 from oasr.errors import CheckpointError
+from safetensors.torch import load_file, save_file
 
 CPU = torch.device("cpu")
 
@@ -161,6 +162,50 @@ def test_wrong_shape_is_named(reference, tmp_path) -> None:
         load_model(str(folder), CPU, "float32")
 
 
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("model.decoder.layers.0.fc1.weight", r"decoder\.layers\.0\.ffn\.up\.weight"),
+        # One third of a joined matrix: with the others it would become floats.
+        ("model.decoder.layers.0.self_attn.q_proj.weight", r"model\.decoder.*q_proj\.weight"),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.float8_e4m3fn])
+def test_quantised_weights_are_no_floats(name, ours, dtype, reference, tmp_path) -> None:
+    folder = write_hf(reference, tmp_path / "hf", "safetensors", generation_config())
+    state = load_file(folder / "model.safetensors")
+    scales = state[name].abs().amax(1)
+    state |= {name: (state[name] / scales[:, None] * 100).to(dtype), name.replace("weight", "SCB"): scales}
+    save_file(state, folder / "model.safetensors")
+    kind = str(dtype).removeprefix("torch.")
+    with pytest.raises(CheckpointError, match=rf"tensor for {ours}: expected float32.*, found {kind};"):
+        load_model(str(folder), CPU, "float32")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_floats_of_any_width_are_read(dtype, reference, tmp_path) -> None:
+    folder = write_hf(reference, tmp_path / "hf", "bin", generation_config())
+    state = torch.load(folder / "pytorch_model.bin")
+    torch.save({k: v.to(dtype) for k, v in state.items()}, folder / "pytorch_model.bin")
+    weight = load_model(str(folder), CPU, "float32").decoder.tokens.weight
+    assert torch.equal(weight, state["model.decoder.embed_tokens.weight"].to(dtype).float())
+
+
+def test_an_output_head_of_its_own_is_refused(reference, tmp_path) -> None:
+    folder = write_hf(reference, tmp_path / "hf", "bin", generation_config())
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "tie_word_embeddings": False}))
+    state = torch.load(folder / "pytorch_model.bin")
+    head = state.pop("proj_out.weight")
+    for stored in (state, {**state, "proj_out.weight": head}):
+        torch.save(stored, folder / "pytorch_model.bin")
+        assert load_model(str(folder), CPU, "float32").load_report.unexpected == ()
+    for other in (head + 1, head[1:]):
+        torch.save({**state, "proj_out.weight": other}, folder / "pytorch_model.bin")
+        with pytest.raises(CheckpointError, match=r"config\.json: tie_word_embeddings false with proj_out"):
+            load_model(str(folder), CPU, "float32")
+
+
 def test_pickled_code_is_refused(reference, tmp_path) -> None:
     class Payload:
         def __reduce__(self):
@@ -181,6 +226,7 @@ def test_pickled_code_is_refused(reference, tmp_path) -> None:
         ({"encoder_attention_heads": 5}, "cannot be split into 5 heads"),
         ({"model_type": "bart"}, "'bart'; known: hubert.*whisper"),
         ({"vocab_size": 200}, "outside the model's vocabulary of 200"),
+        ({"quantization_config": {"quant_method": "gptq"}}, r"quantization_config \(gptq\): .*dequantize"),
     ],
 )
 def test_hugging_face_config_is_checked(change: dict, message: str, reference, tmp_path) -> None:

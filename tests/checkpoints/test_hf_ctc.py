@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from helpers.hf_ctc_checkpoints import LETTERS, SETTINGS, clip, write_snapshot
 from oasr.checkpoints import load_model, resolve
+from oasr.checkpoints.hf_ctc_tokens import read_tokenizer
 from oasr.errors import CheckpointError, OptionsError
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, decoders, models
 
 CPU = torch.device("cpu")
 
@@ -130,6 +133,35 @@ def test_a_vocabulary_is_needed(folder: Path) -> None:
         load_model(str(folder), CPU, "float32")
 
 
+def write_ctc_tokenizer(path: Path, *around: Any) -> None:
+    """A tokenizer.json of the same labels, whose decoder merges equal neighbours."""
+    backend = Tokenizer(models.WordLevel({s: i for i, s in enumerate(LETTERS)}, "<unk>"))
+    collapse = decoders.CTC("<pad>", "|", True)
+    backend.decoder = decoders.Sequence([collapse, *around]) if around else collapse
+    backend.add_special_tokens(list(LETTERS[:4]))
+    backend.save(str(path))
+
+
+def test_characters_go_before_a_tokenizer_json_beside_them(folder: Path) -> None:
+    """As in transformers: a second merge would take one of two equal letters away."""
+    write_ctc_tokenizer(folder / "tokenizer.json")
+    labels = [LETTERS.index(s) for s in "THEE|E"]
+    theirs = transformers.Wav2Vec2CTCTokenizer.from_pretrained(folder)
+    assert text(folder, *"THEE|E") == theirs.decode(labels, group_tokens=False) == "THEE E"
+
+
+@pytest.mark.parametrize("name", ["wav2vec2-layer", "parakeet"])
+def test_a_tokenizer_json_that_merges_again_is_refused(tmp_path: Path, name: str) -> None:
+    write_snapshot(tmp_path, name)
+    (tmp_path / "vocab.json").unlink(missing_ok=True)
+    for around in ((), (decoders.Fuse(),)):
+        write_ctc_tokenizer(tmp_path / "tokenizer.json", *around)
+        with pytest.raises(
+            CheckpointError, match=r"tokenizer\.json: its decoder is of type CTC, which merges"
+        ):
+            load_model(str(tmp_path), CPU, "float32")
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_integer_arithmetic_is_not_claimed(folder: Path, dtype: str) -> None:
     with pytest.raises(OptionsError, match=f"dtype {dtype}"):
@@ -162,6 +194,29 @@ def test_other_names_of_control_symbols(folder: Path) -> None:
     assert model.tokenizer.token_pieces([12, 2, 0, 9]) == ["", "T", " ", "é"]
     (folder / "added_tokens.json").unlink()
     assert load_model(str(folder), CPU, "float32").tokenizer.decode([12, 2, 12]) == "T"
+
+
+def test_a_sigma_is_lowered_by_its_place_in_the_word(folder: Path) -> None:
+    """As in transformers, which lowers the text as a whole."""
+    letters = ["<pad>", "<s>", "</s>", "<unk>", "|", *"ΟΔΣİß", "́", "ΣΑ", "<0xC4>", "<0xB0>"]
+    (folder / "vocab.json").write_text(json.dumps({s: i for i, s in enumerate(letters)}), "utf-8")
+    edit(folder / "tokenizer_config.json", do_lower_case=True)
+    tokenizer = read_tokenizer(folder, 0)
+    theirs = transformers.Wav2Vec2CTCTokenizer.from_pretrained(folder)
+    for symbols in ("ΟΔΟΣ|ΣΟΣ", "Σ|ΟΣ", "ΟΣ́", "ΟΣ́Ο", "İΣ|ßΣΣ", "Σ"):
+        labels = [letters.index(s) for s in symbols]
+        wanted = theirs.decode(labels, group_tokens=False)
+        pieces = tokenizer.token_pieces(labels)
+        assert tokenizer.decode(labels) == "".join(pieces) == wanted and all(pieces)
+        text, state = "", None
+        for label in labels:
+            more, state = tokenizer.decode_incremental([label], state)
+            text += more
+            assert wanted.startswith(text)
+        assert text + tokenizer.flush(state) == wanted
+    assert tokenizer.decode([5, 11]) == "οσα" and tokenizer.token_pieces([5, 7, 4, 7]) == ["ο", "ς", " ", "σ"]
+    assert tokenizer.encode("οδος σ") == [5, 6, 5, 7, 4, 7]
+    assert tokenizer.token_pieces([12, 13, 7]) == ["", "i\u0307", "ς"]
 
 
 def test_one_vocabulary_of_many_languages(folder: Path) -> None:

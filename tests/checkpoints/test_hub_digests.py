@@ -12,7 +12,11 @@ from oasr.checkpoints.catalog_data import HubSource
 from oasr.errors import CheckpointError
 
 COMMIT = "a" * 40
-FILES = {"config.json": b'{"model_type": "whisper"}', "model.safetensors": b"weights " * 300}
+FILES = {
+    "config.json": b'{"model_type": "whisper"}',
+    "model.safetensors": b"weights " * 300,
+    "tokenizer.json": b"{}",
+}
 
 
 def etag(name: str, data: bytes) -> str:

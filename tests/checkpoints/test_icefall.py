@@ -50,6 +50,23 @@ def test_a_recipe_is_recognised(folder: Path) -> None:
     assert resolve(str(flat)).format == "openai"
 
 
+@pytest.mark.parametrize(
+    ("names", "taken"),
+    [
+        (["epoch-30.pt", "epoch-30-avg-9.pt"], "epoch-30-avg-9.pt"),
+        (["epoch-30-avg-9.pt", "epoch-30-avg-10.pt", "epoch-9.pt"], "epoch-30-avg-10.pt"),
+        (["epoch-4.pt", "iter-90000-avg-2.pt", "checkpoint-95000.pt"], "epoch-4.pt"),
+        (["iter-8000.pt", "checkpoint-12000.pt"], "checkpoint-12000.pt"),
+    ],
+)
+def test_which_of_several_is_taken(folder: Path, names: list[str], taken: str) -> None:
+    stored = folder / "exp" / "pretrained.pt"
+    for name in names:
+        shutil.copy(stored, stored.with_name(name))
+    stored.unlink()
+    assert resolve(str(folder)).files["weights"].name == taken
+
+
 def test_sizes_come_from_shapes(folder: Path, tmp_path: Path) -> None:
     config, settings = load(folder).config, golden("zipformer").settings
     for ours, theirs in (

@@ -11,6 +11,8 @@ from oasr.checkpoints.catalog_data import Piece
 from oasr.checkpoints.detect import detect
 from oasr.errors import CheckpointError, OptionsError
 
+from oasr_cli.run import check_model
+
 
 @pytest.fixture(scope="module")
 def reference():
@@ -85,14 +87,25 @@ def test_a_catalog_name_goes_before_a_folder(
     assert resolve("./toy").format == "huggingface"
 
 
-@pytest.mark.parametrize("spec", ["nowhere", "./nowhere/model", "/nowhere", "a/b/c", ""])
+@pytest.mark.parametrize("spec", ["nowhere", "./nowhere/model", "/nowhere", "a/b/c"])
 def test_neither_path_nor_name(spec: str, cache, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path / "..")
-    if spec == "":
-        with pytest.raises(CheckpointError):
-            resolve(spec)
-        return
     with pytest.raises(CheckpointError, match=r"no such folder or file.*catalog names: tiny\.en, base"):
+        resolve(spec)
+
+
+def test_an_empty_name_is_not_the_current_folder(cache, reference, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(write_ctranslate2(reference, tmp_path / "made"))
+    assert resolve(".").format == "ctranslate2"
+    with pytest.raises(CheckpointError, match="the name is empty"):
+        resolve("")
+    with pytest.raises(OptionsError, match="--model: ''"):
+        check_model("")
+
+
+@pytest.mark.parametrize("spec", ["~no-such-user/model", "/" + "x" * 300])
+def test_a_path_that_cannot_be_looked_up(spec: str, cache) -> None:
+    with pytest.raises(CheckpointError, match=rf"model '{spec}': not a path"):
         resolve(spec)
 
 
@@ -155,10 +168,18 @@ def test_one_kind_of_weights_is_fetched(present, wanted, cache, tmp_path, monkey
 
 
 def test_what_the_hub_answers_is_passed_on(cache, monkeypatch) -> None:
-    def fail(self, repo, revision=None):
-        raise OSError("404 Repository Not Found\nmore lines")
+    # That of an HTTP client is no OSError.
+    for kind in (OSError, type("ConnectError", (Exception,), {})):
 
-    monkeypatch.setattr(hub, "_require_hub", lambda where: None)
-    monkeypatch.setattr("huggingface_hub.HfApi.list_repo_files", fail)
-    with pytest.raises(CheckpointError, match=r"did not deliver it \(404 Repository Not Found\)"):
-        resolve("owner/none")
+        def fail(self, repo, revision=None, kind=kind):
+            raise kind("404 Repository Not Found\nmore lines")
+
+        monkeypatch.setattr(hub, "_require_hub", lambda where: None)
+        monkeypatch.setattr("huggingface_hub.HfApi.list_repo_files", fail)
+        with pytest.raises(CheckpointError) as caught:
+            resolve("owner/none")
+        assert (
+            "model 'owner/none': owner/none: the hub did not deliver it (404 Repository Not Found)."
+            in str(caught.value)
+        )
+        assert "Available without a hub" in str(caught.value)

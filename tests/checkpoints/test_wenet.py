@@ -82,6 +82,15 @@ def test_statistics_come_from_the_weights_or_from_either_file(tmp_path: Path) ->
     assert load(bare).config.cmvn is None
 
 
+def test_statistics_of_unequal_length_are_refused(tmp_path: Path) -> None:
+    folder = write_wenet(tmp_path, "u2pp", cmvn_in_weights=True)
+    state = torch.load(folder / "final.pt")
+    state["encoder.global_cmvn.istd"] = state["encoder.global_cmvn.istd"][1:]
+    torch.save(state, folder / "final.pt")
+    with pytest.raises(CheckpointError, match=r"final\.pt: .*global_cmvn\.istd: expected two vectors"):
+        load(folder)
+
+
 @pytest.mark.parametrize(
     "content", ["[ 1 2 3", "{}", '{"mean_stat": [1], "var_stat": [1, 2], "frame_num": 1}', "", "[ ]", "\0B"]
 )
@@ -215,6 +224,16 @@ def test_strangers_among_the_tensors_are_reported(folder: Path, caplog: pytest.L
     with caplog.at_level(logging.WARNING):
         assert load(folder).load_report.unexpected == ("encoder.adapter.weight",)
     assert "encoder.adapter.weight" in caplog.text
+
+
+@pytest.mark.parametrize("part", ["norm.weight", "depthwise_conv.weight"])
+def test_a_folded_norm_needs_floats(part: str, tmp_path: Path) -> None:
+    folder = write_wenet(tmp_path, "conformer-bn")
+    state = torch.load(folder / "final.pt")
+    name = f"encoder.encoders.0.conv_module.{part}"
+    torch.save({**state, name: state[name].to(torch.int8)}, folder / "final.pt")
+    with pytest.raises(CheckpointError, match=rf"tensor for {name}: expected float32.*found int8"):
+        load(folder)
 
 
 def test_a_batch_norm_needs_all_its_parts(tmp_path: Path) -> None:

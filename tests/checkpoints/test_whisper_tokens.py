@@ -9,7 +9,7 @@ from oasr.errors import CheckpointError
 from oasr.tokenizers.huggingface import HuggingFaceTokenizer
 
 SOT, EN, LAST = IDS["<|startoftranscript|>"], IDS["<|en|>"], IDS["<|notimestamps|>"]
-TRANSCRIBE = IDS["<|transcribe|>"]
+TRANSCRIBE, TRANSLATE, DE = IDS["<|transcribe|>"], IDS["<|translate|>"], IDS["<|de|>"]
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +60,71 @@ def test_without_flag_or_prompt_the_vocabulary_tells(size: int, multilingual: bo
     assert tokens.is_multilingual is multilingual
     assert tokens.sot_sequence == ((SOT, EN, TRANSCRIBE, LAST) if multilingual else (SOT, LAST))
     assert (tokens.suppress_ids, tokens.begin_suppress_ids) == ((4,), (3,))
+
+
+@pytest.mark.parametrize("said", ["german", "German", "de", "<|de|>", "de-AT"])
+def test_the_snapshots_language_and_task_go_before_forced_ids(said: str, tokenizer) -> None:
+    """The usual recipe of fine-tuning; config.json keeps the English that it was released with."""
+    config = {"forced_decoder_ids": [[1, EN], [2, TRANSCRIBE], [3, LAST]]}
+    for forced in (None, [[1, None], [2, TRANSCRIBE]], [[1, IDS["<|zh|>"]], [2, TRANSCRIBE]]):
+        stated = generation_config(language=said, task="translate", forced_decoder_ids=forced)
+        tokens = whisper_tokens(tokenizer, VOCAB, stated, config)
+        assert (tokens.settled_language, tokens.sot_sequence) == ("de", (SOT, DE, TRANSLATE, LAST))
+    tokens = whisper_tokens(tokenizer, VOCAB, generation_config(language=said), config)
+    assert (tokens.settled_language, tokens.sot_sequence) == ("de", (SOT, DE, TRANSCRIBE, LAST))
+
+
+def test_a_task_alone_and_released_snapshots_leave_the_language_open(tokenizer) -> None:
+    pinned = {"forced_decoder_ids": [[1, EN], [2, TRANSCRIBE], [3, LAST]]}
+    for config in ({}, pinned):
+        released = whisper_tokens(tokenizer, VOCAB, generation_config(), config)
+        assert (released.settled_language, released.sot_sequence) == (None, (SOT, EN, TRANSCRIBE, LAST))
+        unsaid = whisper_tokens(tokenizer, VOCAB, generation_config(forced_decoder_ids=None), config)
+        assert (unsaid.settled_language, unsaid.sot_sequence) == (None, (SOT, EN, TRANSCRIBE, LAST))
+    # CTranslate2 and the released layout have no generation_config.json.
+    for config in (pinned, {**pinned, "language": "de", "task": "translate"}):
+        tokens = whisper_tokens(tokenizer, VOCAB, {}, config)
+        assert (tokens.settled_language, tokens.sot_sequence) == (None, (SOT, EN, TRANSCRIBE, LAST))
+    forced = [[1, DE], [2, TRANSCRIBE]]
+    stated = generation_config(task="translate", forced_decoder_ids=forced)
+    tokens = whisper_tokens(tokenizer, VOCAB, stated, {})
+    assert (tokens.settled_language, tokens.sot_sequence) == (None, (SOT, EN, TRANSLATE, LAST))
+
+
+def test_a_forced_language_is_settled(tokenizer) -> None:
+    forced = generation_config(forced_decoder_ids=[[1, DE], [2, TRANSLATE]])
+    tokens = whisper_tokens(tokenizer, VOCAB, forced, {})
+    assert (tokens.settled_language, tokens.sot_sequence) == ("de", (SOT, DE, TRANSLATE, LAST))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"language": "klingon"}, r"language 'klingon' is not one of this checkpoint's 4: de \(german\), en"),
+        ({"language": ""}, "language '' is not one"),
+        ({"language": ["de"]}, r"language \['de'\] is not one"),
+        ({"task": "summarise"}, "task 'summarise': this checkpoint knows transcribe, translate"),
+        ({"task": ["translate"]}, "unhashable"),
+        ({"language": "de", "is_multilingual": False}, r"one of this checkpoint's 1: en \(english\)"),
+        ({"task": "translate", "is_multilingual": False}, "this checkpoint knows transcribe$"),
+    ],
+)
+def test_a_language_or_task_that_nobody_knows(changes: dict, message: str, tokenizer) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        whisper_tokens(tokenizer, VOCAB, generation_config(**changes), {})
+
+
+def test_english_only_may_say_so(tokenizer) -> None:
+    stated = generation_config(language="english", task="transcribe", is_multilingual=False,
+                               forced_decoder_ids=[[1, LAST]])  # fmt: skip
+    assert whisper_tokens(tokenizer, VOCAB, stated, {}).sot_sequence == (SOT, LAST)
+
+
+def test_multilingual_without_language_tokens(tmp_path) -> None:
+    bare = HuggingFaceTokenizer.from_file(write_tokenizer(tmp_path, tuple(t for t in CONTROL if len(t) > 7)))
+    for size, generation in ((51865, {}), (VOCAB, {"is_multilingual": True})):
+        with pytest.raises(CheckpointError, match="multilingual Whisper needs language tokens"):
+            whisper_tokens(bare, size, generation, {})
 
 
 def test_suppress_lists_drop_what_is_no_id(tokenizer) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from oasr.errors import CheckpointError
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -78,6 +80,23 @@ class CheckpointFormat(Protocol):
         ...
 
 
+def require_float(name: str, value: Tensor) -> Tensor:
+    """`value`, the tensor for `name`, as a parameter may be stored.
+
+    Raises:
+        CheckpointError: integers and 8-bit floats, which are weights only together with scales beside them.
+    """
+    import torch
+
+    if value.dtype not in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
+        raise CheckpointError(
+            f"tensor for {name}: expected float32, float16, bfloat16 or float64, found "
+            f"{str(value.dtype).removeprefix('torch.')}; quantised weights cannot be read, use the model "
+            "that they were made from"
+        )
+    return value
+
+
 def gather(
     recipe: Recipe, stored: Iterable[str], read: Callable[[str], Tensor], known_extra: Iterable[str] = ()
 ) -> dict[str, Any]:
@@ -108,10 +127,11 @@ def _joined(parts: tuple[str | None, ...], read: Callable[[str], Tensor]) -> Cal
     def load() -> Tensor:
         import torch
 
-        found = [None if part is None else read(part) for part in parts]
+        if len(parts) == 1 and parts[0] is not None:
+            return read(parts[0])
+        # Joined with a float one, an integer part would pass for floats.
+        found = [None if part is None else require_float(part, read(part)) for part in parts]
         first = next(x for x in found if x is not None)
-        if len(found) == 1:
-            return first
         return torch.cat([torch.zeros_like(first) if x is None else x for x in found])
 
     return load

@@ -97,6 +97,7 @@ class Snapshot:
             raise CheckpointError(f"{path}: no weights found (looked for {', '.join(_WEIGHTS)})")
         self.folder = weights.parent
         self.config = read_json(self.folder / "config.json")
+        _refuse_quantized(self.config, self.folder / "config.json")
         self.generation = read_json(self.folder / "generation_config.json", required=False)
         self._readers: dict[str, Callable[[], Tensor]] = {}
         files = shards_of(weights) if weights.name.endswith(".index.json") else [weights]
@@ -111,6 +112,17 @@ class Snapshot:
     def tensor(self, name: str) -> Tensor:
         """One stored tensor in its stored dtype."""
         return self._readers[name]()
+
+
+def _refuse_quantized(config: Mapping[str, Any], path: Path) -> None:
+    stated = config.get("quantization_config")
+    if stated:
+        method = stated.get("quant_method") if isinstance(stated, Mapping) else stated
+        raise CheckpointError(
+            f"{path}: quantization_config ({method}): quantised weights cannot be read; use the model that "
+            "they were made from, or save them again after dequantize() of transformers. Where the weights "
+            "are floating-point numbers, delete the key"
+        )
 
 
 def _weights_of(path: Path) -> Path | None:

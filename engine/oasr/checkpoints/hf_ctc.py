@@ -34,7 +34,8 @@ def convert(snapshot: Snapshot) -> CheckpointContents:
     return CheckpointContents(
         architecture="hf_ctc",
         config=config,
-        tokenizer=read_tokenizer(snapshot.folder, config.blank_id),
+        # Of these models' tokenizers in transformers only Parakeet's is one of the tokenizers library.
+        tokenizer=read_tokenizer(snapshot.folder, config.blank_id, model_type == "parakeet_ctc"),
         **gather(recipe, snapshot.names, snapshot.tensor, idle),
     )
 

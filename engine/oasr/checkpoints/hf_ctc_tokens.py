@@ -2,46 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oasr.checkpoints.files import read_json
 from oasr.checkpoints.sections import Section
 from oasr.errors import CheckpointError
-from oasr.tokenizers.base import MOST_LABELS
+from oasr.tokenizers.base import MOST_LABELS, IncrementalText
 from oasr.tokenizers.symbol_table import WORD_MARK, SymbolTableTokenizer
 
 if TYPE_CHECKING:
     from oasr.tokenizers.base import Tokenizer
 
 _PHONES = "Wav2Vec2PhonemeCTCTokenizer"
+_SIGMA = "\u03a3"
 _CONTROL = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
 """Role → the name under which our table hides such a symbol, and that of the library's default."""
 
 
-def read_tokenizer(folder: Path, blank_id: int) -> Tokenizer:
+def read_tokenizer(folder: Path, blank_id: int, prefers_json: bool = False) -> Tokenizer:
     """The tokenizer of the snapshot in `folder`.
 
     Args:
         folder: the snapshot.
         blank_id: the label that the network was trained to leave empty.
+        prefers_json: whether a tokenizer.json goes before a vocab.json of characters.
 
     Raises:
-        CheckpointError: no vocabulary, a malformed one, or one whose padding symbol, which is what the
-            original decoder takes for the blank, has another label.
+        CheckpointError: no vocabulary, a malformed one, one whose padding symbol, which is what the
+            original decoder takes for the blank, has another label, or a tokenizer.json that would
+            merge labels which the search has merged already.
     """
     from oasr.tokenizers.huggingface import HuggingFaceTokenizer
 
-    of_characters = (folder / "vocab.json").is_file() and not (folder / "tokenizer.json").is_file()
-    # With merges.txt beside it, vocab.json is byte-level BPE.
-    if of_characters and not (folder / "merges.txt").is_file():
+    of_characters = (folder / "vocab.json").is_file() and not (
+        # With merges.txt beside it, vocab.json is byte-level BPE.
+        (folder / "merges.txt").is_file() or (prefers_json and (folder / "tokenizer.json").is_file())
+    )
+    if of_characters:
         return _characters(_Settings(folder), blank_id)
     found = HuggingFaceTokenizer.from_folder(folder)
     if found is None:
         raise CheckpointError(
             f"{folder}: no vocabulary found (looked for vocab.json and tokenizer.json); copy that of the "
             "original model beside the weights"
+        )
+    if "CTC" in found.decoder_types:
+        raise CheckpointError(
+            f"{folder / 'tokenizer.json'}: its decoder is of type CTC, which merges equal neighbours once "
+            "more after the search (HELLO becomes HELO); put the original model's vocab.json beside it, or "
+            "a tokenizer.json with another decoder in its place"
         )
     return found
 
@@ -68,9 +80,48 @@ def _characters(settings: _Settings, blank_id: int) -> Tokenizer:
         if symbol == delimiter:
             # Our table writes a space as its word mark.
             return space.replace(" ", WORD_MARK)
-        return "" if label in settings.hidden else symbol.lower() if lower else symbol
+        return "" if label in settings.hidden else lowered(symbol) if lower else symbol
 
-    return SymbolTableTokenizer({i: shown(i, s) for i, s in symbols.items()}, " " if phones else "")
+    def lowered(symbol: str) -> str:
+        return _SIGMA.join(part.lower() for part in symbol.split(_SIGMA))
+
+    table = {i: shown(i, s) for i, s in symbols.items()}
+    kind = _LoweredSigma if lower and any(_SIGMA in s for s in table.values()) else SymbolTableTokenizer
+    return kind(table, " " if phones else "")
+
+
+class _LoweredSigma(SymbolTableTokenizer):
+    """A table in lower case but for Σ, which is lowered in the text: at the end of a word it is ς, else σ."""
+
+    def encode(self, text: str) -> list[int]:
+        """Labels of `text`, whichever sigma it has."""
+        return super().encode(text.replace("\u03c3", _SIGMA).replace("\u03c2", _SIGMA))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of `ids`."""
+        return super().decode(ids).lower()
+
+    def decode_incremental(
+        self, new_ids: Sequence[int], state: IncrementalText | None = None
+    ) -> tuple[str, IncrementalText]:
+        """The words that `new_ids` complete: until then a sigma may still change."""
+        state = state or IncrementalText()
+        ids = (*state.ids, *new_ids)
+        text = self.decode(ids)
+        done = text[: text.rfind(" ") + 1]
+        return done[len(state.text) :], IncrementalText(ids, done)
+
+    def flush(self, state: IncrementalText) -> str:
+        """What is still held back when no more ids come."""
+        return self.decode(state.ids)[len(state.text) :]
+
+    def token_pieces(self, ids: Sequence[int]) -> list[str]:
+        """One string an id; joined they equal `decode(ids)`."""
+        pieces = super().token_pieces(ids)
+        text = "".join(pieces).lower()
+        # A sigma takes one place in either form.
+        sizes = (len(piece.lower()) for piece in pieces)
+        return [text[a:b] for a, b in pairwise(accumulate(sizes, initial=0))]
 
 
 class _Settings:

@@ -10,6 +10,8 @@ from oasr.checkpoints.whisper_tokens import whisper_tokens
 from oasr.errors import CheckpointError
 from oasr.models.whisper_config import WhisperConfig, WhisperDims
 
+_HEAD = "proj_out.weight"
+
 
 def convert(snapshot: Snapshot) -> CheckpointContents:
     """Contents of a `model_type: whisper` snapshot.
@@ -21,11 +23,27 @@ def convert(snapshot: Snapshot) -> CheckpointContents:
     tokens = whisper_tokens(tokenizer, dims.vocab_size, snapshot.generation, snapshot.config)
     prefix = "model." if any(name.startswith("model.") for name in snapshot.names) else ""
     # The output head is the token embedding; some snapshots store it a second time.
-    tied = ["proj_out.weight"]
+    tied = [_HEAD]
+    if not snapshot.config.get("tie_word_embeddings", True):
+        _require_equal(snapshot, f"{prefix}decoder.embed_tokens.weight")
     return CheckpointContents(
         architecture="whisper", config=WhisperConfig(dims, tokens), tokenizer=tokenizer,
         **gather(huggingface(dims, prefix), snapshot.names, snapshot.tensor, tied),
     )  # fmt: skip
+
+
+def _require_equal(snapshot: Snapshot, embedding: str) -> None:
+    """Refuse an output head of its own: ours is the embedding, and the logits would be others."""
+    import torch
+
+    if not {_HEAD, embedding} <= set(snapshot.names):
+        return
+    head, rows = snapshot.tensor(_HEAD), snapshot.tensor(embedding)
+    if not torch.equal(head.float(), rows.float()):
+        raise CheckpointError(
+            f"{snapshot.folder / 'config.json'}: tie_word_embeddings false with {_HEAD} that differs from "
+            f"{embedding}: an output head of its own is not supported"
+        )
 
 
 def _dims(snapshot: Snapshot) -> WhisperDims:

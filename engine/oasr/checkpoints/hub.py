@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import logging
+import os
 import re
 import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from oasr.checkpoints.cache import known_sha256
+from oasr.checkpoints.files import read_json
 from oasr.errors import CheckpointError
+
+logger = logging.getLogger(__name__)
 
 _CONNECT_S = 3.0
 _DIGEST = re.compile("[0-9a-f]{64}|[0-9a-f]{40}")
@@ -19,18 +24,18 @@ _SMALL = (
     "added_tokens.json", "vocabulary.*", "tokens.txt", "data/tokens.txt", "data/lang_*/tokens.txt",
     "data/lang_*/bpe.model", "exp/icefall.yaml",
 )  # fmt: skip
-_WEIGHTS = (  # the first kind that a repository has is fetched, the others are not
+_WEIGHTS = (  # the first kind that a repository has is fetched, the others are not; readers take the same one
     ("model.bin",),
-    ("model.safetensors.index.json", "model-*.safetensors"),
     ("model.safetensors",),
-    ("pytorch_model.bin.index.json", "pytorch_model-*.bin"),
+    ("model.safetensors.index.json", "model-*.safetensors"),
     ("pytorch_model.bin",),
+    ("pytorch_model.bin.index.json", "pytorch_model-*.bin"),
     ("exp/pretrained.pt",),
 )
 
 
 def fetch(repo: str, revision: str | None = None) -> Path:
-    """Folder of a snapshot of `repo`, downloaded when the local cache lacks it.
+    """Folder of a snapshot of `repo`, downloaded as far as the local cache lacks it.
 
     Raises:
         CheckpointError: the hub cannot be reached, or has no such repository or revision.
@@ -68,37 +73,102 @@ def _git_sha1(path: Path) -> str:
 
 
 def cached(repo: str, revision: str | None = None) -> Path | None:
-    """Folder of a snapshot that is on this machine with its weights, or None."""
+    """Folder of a snapshot that is on this machine with all that reading it takes, or None."""
+    folder, listed = _found(repo, revision)
+    return folder if folder is not None and listed and _has_weights(folder) and _has_rest(folder) else None
+
+
+def download(repo: str, revision: str | None = None) -> Path:
+    """Fetch what is absent of the configuration, the tokenizer and one kind of weights of `repo`.
+
+    A snapshot that is here with its weights keeps them, and is used as it is when the hub gives nothing.
+
+    Raises:
+        CheckpointError: the hub cannot be reached, or has no such repository or revision.
+    """
+    where = f"{repo}@{revision}" if revision else repo
+    folder, _ = _found(repo, revision)
+    if folder is None or not _has_weights(folder):
+        _require_hub(f"{where}: {'not' if folder is None else 'not all of it is'} on this machine")
+        return _fetched(where, repo, revision)
+    try:
+        _require_hub(f"{where}: not all files beside the weights are on this machine")
+        # By its commit: a branch that moved on since would bring other weights.
+        return _fetched(where, repo, folder.name, weights=False)
+    except CheckpointError as error:
+        logger.warning("%s; what is here is used", error)
+        return folder
+
+
+def _found(repo: str, revision: str | None) -> tuple[Path | None, bool]:
+    """Folder of the snapshot in the local cache, and whether it has every small file that the hub listed."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
-        folder = Path(snapshot_download(repo, revision=revision, local_files_only=True))
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError, ValueError):
+        # Without the patterns, newer versions miss the files of a repository that nobody asked for.
+        found = snapshot_download(repo, revision=revision, allow_patterns=[*_SMALL], local_files_only=True)
+        return Path(found), True
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError, ValueError) as error:
         # Not there, or a cache that cannot be read: the same to whoever asks.
-        return None
-    # A download that was broken off leaves a snapshot without weights.
-    complete = any((folder / kind[0]).is_file() for kind in _WEIGHTS)
-    return folder if complete else None
+        partial = getattr(error, "snapshot_path", None)
+        return None if partial is None else Path(partial), False
 
 
-def download(repo: str, revision: str | None = None) -> Path:
-    """Fetch configuration, tokenizer and one kind of weights of `repo`."""
-    from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
-    where = f"{repo}@{revision}" if revision else repo
-    _require_hub(where)
+def _has_weights(folder: Path) -> bool:
+    """Whether the weights that a reader would take are here, and not the index alone of some."""
+    first = next((folder / kind[0] for kind in _WEIGHTS if (folder / kind[0]).is_file()), None)
+    if first is None or not first.name.endswith(".index.json"):
+        return first is not None
     try:
-        names = HfApi().list_repo_files(repo, revision=revision)
-        weights = next((kind for kind in _WEIGHTS if kind[0] in names), ())
-        return Path(snapshot_download(repo, revision=revision, allow_patterns=[*_SMALL, *weights]))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        named = read_json(first).get("weight_map")
+    except CheckpointError:
+        return True  # a damaged file, not an absent one: its digest or its reader will say so
+    shards = named.values() if isinstance(named, dict) else ()
+    # Not Path.is_file, which raises for a name that is too long.
+    return all(os.path.isfile(folder / str(name)) for name in shards)  # noqa: PTH113
+
+
+def _has_rest(folder: Path) -> bool:
+    """Whether what no reader can do without lies beside the weights.
+
+    Who loads a network alone, with AutoModel, leaves a snapshot without it.
+    """
+    from oasr.checkpoints.icefall_tokens import symbol_folders
+
+    if (folder / "exp/pretrained.pt").is_file():
+        return bool(symbol_folders(folder))
+    needed: list[tuple[str, ...]] = [("tokenizer.json", "vocab.json")]
+    if not (folder / "model.bin").is_file():
+        needed.append(("config.json",))
+        # Whisper's features follow from its sizes.
+        if _is_ctc(folder / "config.json"):
+            needed.append(("preprocessor_config.json", "processor_config.json"))
+    return all(any((folder / name).is_file() for name in names) for names in needed)
+
+
+def _is_ctc(config: Path) -> bool:
+    try:
+        classes = read_json(config, required=False).get("architectures")
+    except CheckpointError:
+        return False
+    return isinstance(classes, list) and any(str(name).endswith("ForCTC") for name in classes)
+
+
+def _fetched(where: str, repo: str, revision: str | None, weights: bool = True) -> Path:
+    from huggingface_hub import HfApi, snapshot_download
+
+    try:
+        names = HfApi().list_repo_files(repo, revision=revision) if weights else []
+        kind = next((kind for kind in _WEIGHTS if kind[0] in names), ())
+        return Path(snapshot_download(repo, revision=revision, allow_patterns=[*_SMALL, *kind]))
+    except Exception as error:
+        # What its HTTP client raises comes through, from another library in each of its major versions.
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise CheckpointError(f"{where}: the hub did not deliver it ({reason})") from error
 
 
-def _require_hub(where: str) -> None:
+def _require_hub(lack: str) -> None:
     """Fail within seconds, not after a client's retries, when there is no hub to talk to."""
     from huggingface_hub import constants
 
@@ -113,9 +183,7 @@ def _require_hub(where: str) -> None:
         except OSError as error:
             reason = str(error)
     if reason is not None:
-        raise CheckpointError(
-            f"{where}: not on this machine, and the hub {host} cannot be reached ({reason})"
-        )
+        raise CheckpointError(f"{lack}, and the hub {host} cannot be reached ({reason})")
 
 
 def _proxied(scheme: str) -> bool:

@@ -19,7 +19,7 @@ from oasr.errors import CheckpointError
 if TYPE_CHECKING:
     from torch import Tensor
 
-_EPOCH = re.compile(r"(?:epoch|iter|checkpoint)-(\d+)(?:-avg-\d+)?\.pt")
+_EPOCH = re.compile(r"(epoch|iter|checkpoint)-(\d+)(?:-avg-(\d+))?\.pt")
 _POINTWISE = re.compile(r"encoder_embed\.convnext\.pointwise_conv[12]\.weight")
 _STATED = "icefall.yaml"
 
@@ -79,10 +79,15 @@ def _weights_of(path: Path) -> Path | None:
     for folder in (path, path / "exp"):
         if (folder / "pretrained.pt").is_file():
             return folder / "pretrained.pt"
-        epochs = [(int(m[1]), p) for p in folder.glob("*.pt") if (m := _EPOCH.fullmatch(p.name))]
-        if epochs:
-            return max(epochs)[1]
+        saved = [(_rank(m), p) for p in folder.glob("*.pt") if (m := _EPOCH.fullmatch(p.name))]
+        if saved:
+            return max(saved)[1]
     return None
+
+
+def _rank(name: re.Match[str]) -> tuple[bool, int, int]:
+    """Higher for what is to be taken: numbers of iterations say nothing beside those of epochs."""
+    return name[1] == "epoch", int(name[2]), int(name[3] or 0)
 
 
 def _root_of(weights: Path) -> Path:

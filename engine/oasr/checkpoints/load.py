@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from oasr.checkpoints.contents import require_float
 from oasr.checkpoints.detect import FORMATS
 from oasr.checkpoints.resolve import resolve
 from oasr.errors import CheckpointError, OptionsError
@@ -99,7 +100,7 @@ def fill(
     Buffers that are not stored (tables that the model computed) move to `device`.
 
     Raises:
-        CheckpointError: a parameter without a tensor, or a tensor of another shape.
+        CheckpointError: a parameter without a tensor, or a tensor of another shape or of no floats.
     """
     owners = _owners(model)
     absent = [name for name in owners if name not in contents.tensors]
@@ -135,10 +136,13 @@ def _owners(model: nn.Module) -> dict[str, list[tuple[nn.Module, str]]]:
 
 
 def _checked(name: str, place: tuple[nn.Module, str], tensors: Mapping[str, Callable[[], Tensor]]) -> Tensor:
-    value, wanted = tensors[name](), getattr(*place).shape
-    if value.shape != wanted:
+    value, wanted = tensors[name](), getattr(*place)
+    # Before the shape: packed weights have another one. A buffer that counts is no weight.
+    if wanted.is_floating_point():
+        require_float(name, value)
+    if value.shape != wanted.shape:
         raise CheckpointError(
-            f"tensor for {name}: expected shape {list(wanted)}, found {list(value.shape)}; "
+            f"tensor for {name}: expected shape {list(wanted.shape)}, found {list(value.shape)}; "
             "the configuration and the weights do not belong together"
         )
     return value

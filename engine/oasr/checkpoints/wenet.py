@@ -91,7 +91,10 @@ def _config(config: WenetConfig, stored: Mapping[str, Tensor], files: Mapping[st
     cmvn: GlobalCmvn | None = None
     # The statistics inside the weights are those of the training, whatever file lies beside them.
     if all(name in stored for name in _CMVN_TENSORS):
-        cmvn = GlobalCmvn(*(stored[name] for name in _CMVN_TENSORS))
+        try:
+            cmvn = GlobalCmvn(*(stored[name] for name in _CMVN_TENSORS))
+        except ValueError as error:
+            raise CheckpointError(f"{files['weights']}: {' and '.join(_CMVN_TENSORS)}: {error}") from error
     elif config.wants_cmvn and "cmvn" in files:
         cmvn = read_cmvn(files["cmvn"])
     elif config.wants_cmvn:

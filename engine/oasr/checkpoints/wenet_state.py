@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from oasr.checkpoints.contents import require_float
 from oasr.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -72,9 +73,10 @@ class WenetState:
         missing = [name for name in names if name not in self._stored]
         if missing:
             raise CheckpointError(f"the checkpoint lacks {missing[0]}, part of a batch norm")
-        weight, bias, mean, variance = (self._stored[name].double() for name in names)
+        weight, bias, mean, variance = (require_float(n, self._stored[n]).double() for n in names)
         scale = weight / torch.sqrt(variance + (self._eps or 0.0))
-        own = self._plain(f"{module}.depthwise_conv.{kind}").double()
+        name = f"{module}.depthwise_conv.{kind}"
+        own = require_float(name, self._plain(name)).double()
         folded = own * scale[:, None, None] if kind == "weight" else (own - mean) * scale + bias
         return folded.float()
 

@@ -10,6 +10,7 @@ from typing import Any
 from oasr.errors import CheckpointError
 from oasr.models.whisper_config import WhisperTokens
 from oasr.tokenizers.base import Tokenizer
+from oasr.tokenizers.languages import describe, find_language
 
 _LANGUAGE = re.compile(r"<\|([a-z]{2,3})\|>")
 # The released models' own criterion, used only where neither a flag nor a prompt tells.
@@ -32,7 +33,8 @@ def whisper_tokens(
         config: config.json (Hugging Face or CTranslate2), or {}. `generation` goes first.
 
     Raises:
-        CheckpointError: no end or start token is named anywhere, or an id is out of range.
+        CheckpointError: no end or start token is named anywhere, an id is out of range, a multilingual
+            model has no language ids, or `generation` asks for a language or task that it does not have.
     """
     try:
         return _collected(_Facts(tokenizer, generation, config), vocab_size)
@@ -53,12 +55,19 @@ def _collected(facts: _Facts, vocab_size: int) -> WhisperTokens:
         )
     languages, tasks = facts.languages(), facts.tasks()
     multilingual = facts.is_multilingual({*languages.values(), *tasks.values()}, vocab_size)
+    if multilingual and not languages:
+        raise CheckpointError(
+            "a multilingual Whisper needs language tokens, such as <|en|>, and neither lang_to_id of "
+            "generation_config.json nor the tokenizer has one; copy both files of the original model, or say "
+            "is_multilingual false there if it is English-only"
+        )
     no_timestamps = facts.one("no_timestamps_token_id", "<|notimestamps|>")
     suppress, begin = facts.suppress_lists(eos)
     tokens = WhisperTokens(
         eos_id=eos,
         sot_id=sot,
         sot_sequence=(sot, *facts.slots(multilingual, languages, tasks, no_timestamps)),
+        settled_language=facts.settled_language(multilingual, languages),
         is_multilingual=multilingual,
         language_ids=languages,
         task_ids=tasks,
@@ -120,6 +129,43 @@ class _Facts:
             return any(token is None or token in slot_ids for _, token in forced)
         return vocab_size >= _MULTILINGUAL_VOCABULARY
 
+    def stated_language(self, multilingual: bool, languages: Mapping[str, int]) -> str | None:
+        """The code of `language` of generation_config.json, which may be a code, a name or `<|xx|>`."""
+        said = self.generation.get("language")
+        if said is None:
+            return None
+        known = languages if multilingual else ("en",)
+        code = find_language(re.sub(r"^<\|(.*)\|>$", r"\1", said), known) if isinstance(said, str) else None
+        if code is None:
+            raise CheckpointError(
+                f"generation_config.json: language {said!r} is not one of this checkpoint's "
+                f"{len(known)}: {', '.join(map(describe, sorted(known)))}"
+            )
+        return code
+
+    def stated_task(self, multilingual: bool, tasks: Mapping[str, int]) -> str | None:
+        """`task` of generation_config.json."""
+        said = self.generation.get("task")
+        known = tasks if multilingual else ("transcribe",)
+        if said is None or said in known:
+            return said
+        raise CheckpointError(
+            f"generation_config.json: task {said!r}: this checkpoint knows "
+            f"{', '.join(sorted(known)) or 'none'}"
+        )
+
+    def settled_language(self, multilingual: bool, languages: Mapping[str, int]) -> str | None:
+        """What generation_config.json says of the language: by name, or by an id that it forces.
+
+        config.json does not count: the released multilingual models have English there, and detect.
+        """
+        stated = self.stated_language(multilingual, languages)
+        # Beside a language or a task, forced ids are ignored.
+        if stated is not None or self.generation.get("task") is not None or not multilingual:
+            return stated
+        forced = {token for _, token in self.generation.get("forced_decoder_ids") or ()}
+        return next((code for code, i in languages.items() if i in forced), None)
+
     def slots(
         self, multilingual: bool, languages: Mapping[str, int], tasks: Mapping[str, int], last: int | None
     ) -> list[int]:
@@ -127,11 +173,14 @@ class _Facts:
 
         The forced ids in their order, an open (null) slot filled with English; without forced
         ids, language and task of a multilingual checkpoint. `last` (no timestamps) ends it.
+        The language and the task that generation_config.json names go before any forced ids.
         """
         english = languages.get("en", next(iter(languages.values()), None)) if multilingual else None
         forced = self.said("forced_decoder_ids")
-        slots = [english, tasks.get("transcribe") if multilingual else None]
-        if forced:
+        language, task = self.stated_language(multilingual, languages), self.stated_task(multilingual, tasks)
+        chosen = english if language is None or not multilingual else languages[language]
+        slots = [chosen, tasks.get(task or "transcribe") if multilingual else None]
+        if forced and not (multilingual and (language or task)):
             ordered = sorted(forced, key=lambda pair: pair[0])
             slots = [english if token is None else int(token) for _, token in ordered]
         found = [i for i in slots if i is not None]

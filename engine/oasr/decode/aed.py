@@ -182,13 +182,15 @@ class AedDecodeStrategy(IncrementalArStrategy):
         return Prefilled(rows, state, logits)
 
     def _settle_languages(self, encoder_out: EncoderOutput, rows: Sequence[Row]) -> None:
-        """The language of each row: as asked, else detected by one step after <|startoftranscript|>."""
+        """The language of each row: as asked, else the checkpoint's own, else detected.
+
+        That takes one step after <|startoftranscript|>.
+        """
         model = self.model
         for row in rows:
-            asked = row.request.options.language
-            row.facts["language"] = None if asked is None else model.validate_language(asked)
+            row.facts["language"] = model.stated_language(row.request.options)
         unknown = [i for i, row in enumerate(rows) if row.facts["language"] is None]
-        if not unknown or not model.is_multilingual:
+        if not unknown:
             return
         start = torch.full((len(unknown), 1), model.sot_id, dtype=torch.int64, device=self.device)
         logits, _ = model.decoder.prefill(start, encoder_out.rows(torch.tensor(unknown)), 1)

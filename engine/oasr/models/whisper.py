@@ -54,6 +54,7 @@ class WhisperModel(AsrModel):
         self.is_multilingual = tokens.is_multilingual
         self.language_ids: Mapping[str, int] = tokens.language_ids
         self.task_ids: Mapping[str, int] = tokens.task_ids
+        self.settled_language = tokens.settled_language
         self.alignment_heads = config.alignment_heads
 
     def encode_offline(self, features: Tensor, lengths: Tensor, **conditioning: Tensor) -> EncoderOutput:
@@ -87,10 +88,10 @@ class WhisperModel(AsrModel):
             self.decoder.tokens.weight = nn.Parameter(halves, requires_grad=False)
 
     def stated_language(self, options: DecodingOptions) -> str | None:
-        """The checkpoint's code for the language asked for; English on an English-only checkpoint."""
+        """The code of the language asked for, else of the one that the checkpoint is settled on, if any."""
         if options.language is not None:
             return self.validate_language(options.language)
-        return None if self.is_multilingual else "en"
+        return self.settled_language if self.is_multilingual else "en"
 
     def decoder_row_bytes(self, window_samples: int, max_new_tokens: int) -> int:
         """Keys and values of the longest prompt and transcript, and of the encoder window."""

@@ -50,6 +50,8 @@ class WhisperTokens:
             by value, since ids and positions move between releases.
         language_ids: language code → id.
         task_ids: "transcribe" and "translate" → id; empty when the checkpoint knows no task.
+        settled_language: the code that the checkpoint is configured for, which then stands in
+            `sot_sequence` too, as a configured task does; None = it has to be heard.
         suppress_ids, begin_suppress_ids: never chosen; never chosen as the first token.
         alignment_heads: (layer, head) pairs as the checkpoint lists them.
     """
@@ -60,6 +62,7 @@ class WhisperTokens:
     is_multilingual: bool
     language_ids: Mapping[str, int] = field(default_factory=dict)
     task_ids: Mapping[str, int] = field(default_factory=dict)
+    settled_language: str | None = None
     suppress_ids: tuple[int, ...] = ()
     begin_suppress_ids: tuple[int, ...] = ()
     no_timestamps_id: int | None = None

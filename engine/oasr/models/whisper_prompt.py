@@ -36,7 +36,7 @@ class WhisperPrompt:
             RequestError: an unknown language, or any but English on an English-only checkpoint.
         """
         known = self.tokens.language_ids
-        code = find_language(language, known or ("en",))
+        code = find_language(language, known if self.tokens.is_multilingual else ("en",))
         if not self.tokens.is_multilingual:
             if code == "en":
                 return code

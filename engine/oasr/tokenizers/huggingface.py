@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from oasr.tokenizers.byte_level import ByteTable, token_bytes
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Backend
+
+_TIMESTAMP = re.compile(r"<\|\d+\.\d+\|>")
 
 
 class HuggingFaceTokenizer(Tokenizer):
@@ -26,11 +29,12 @@ class HuggingFaceTokenizer(Tokenizer):
         self._backend = backend
         # Control tokens written out in a prompt are text, not commands.
         backend.encode_special_tokens = True
+        _hide_timestamps(backend)
         added = backend.get_added_tokens_decoder()
         self._special = {token.content: i for i, token in added.items() if token.special}
         self._plain_added = {i: token.content for i, token in added.items() if not token.special}
         self._hidden = frozenset(self._special.values())
-        self._table = self._byte_table() if _is_byte_level(backend) else None
+        self._table = self._byte_table() if "ByteLevel" in self.decoder_types else None
 
     @classmethod
     def from_folder(cls, folder: Path) -> HuggingFaceTokenizer | None:
@@ -50,6 +54,11 @@ class HuggingFaceTokenizer(Tokenizer):
             return cls(Backend.from_file(str(path)))
         except Exception as error:  # the library raises bare Exception
             raise CheckpointError(f"{path}: not a readable tokenizer.json ({error})") from error
+
+    @property
+    def decoder_types(self) -> frozenset[str]:
+        """What the library calls the decoder of this tokenizer, and the parts of one that has several."""
+        return _decoder_types(self._backend)
 
     @property
     def vocab_size(self) -> int:
@@ -104,10 +113,20 @@ class HuggingFaceTokenizer(Tokenizer):
         return ByteTable(entries)
 
 
-def _is_byte_level(backend: Backend) -> bool:
+def _hide_timestamps(backend: Backend) -> None:
+    """Mark Whisper's `<|0.00|>` to `<|30.00|>` as special: some files list them as plain text."""
+    from tokenizers import AddedToken
+
+    added = backend.get_added_tokens_decoder().values()
+    plain = [t.content for t in added if not t.special and _TIMESTAMP.fullmatch(t.content)]
+    # Adding one again keeps its id.
+    backend.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in plain])
+
+
+def _decoder_types(backend: Backend) -> frozenset[str]:
     # A decoder of the library has no attribute for its kind; its JSON names it.
     decoder = json.loads(backend.decoder.__getstate__()) if backend.decoder is not None else {}
-    return any(part.get("type") == "ByteLevel" for part in (decoder, *decoder.get("decoders", ())))
+    return frozenset(str(part.get("type")) for part in (decoder, *decoder.get("decoders", ())))
 
 
 def _from_vocab_and_merges(folder: Path) -> Backend:

@@ -41,7 +41,10 @@ def find_language(text: str, known: Container[str]) -> str | None:
     Returns None when it means none of them.
     """
     wanted = text.strip().lower().replace("_", "-")
-    for code in (wanted, _BY_NAME.get(wanted), wanted.partition("-")[0]):
+    base = wanted.partition("-")[0]
+    # Only codes have regions, and of the other names those of two letters are codes.
+    other = OTHER_NAMES.get(base) if len(base) == 2 else None
+    for code in (wanted, _BY_NAME.get(wanted), base, other):
         if code is not None and code in known:
             return code
     return None

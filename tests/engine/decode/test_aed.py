@@ -19,6 +19,7 @@ from oasr import DecodingOptions, Engine, EngineConfig, Utterance
 from oasr.decode.groups import Row
 from oasr.errors import OptionsError, RequestError
 from oasr.types import Hypothesis, Request
+from transformers import GenerationConfig
 
 RATE = 16000
 SOT, EOT = IDS["<|startoftranscript|>"], IDS["<|endoftext|>"]
@@ -119,6 +120,47 @@ def test_tokens_scores_and_languages_equal_transformers(reference, folder, batch
                     {"de": "de", "Chinese": "zh", "en": "en"}[options.language],
                     None,
                 )
+
+
+@pytest.mark.parametrize(
+    ("stated", "wanted"),
+    [
+        ({"language": "german", "task": "transcribe", "forced_decoder_ids": None}, ["de", "transcribe"]),
+        ({"language": "<|de|>", "task": "translate"}, ["de", "translate"]),
+        ({"task": "translate"}, [None, "translate"]),
+        ({"forced_decoder_ids": [[1, IDS["<|de|>"]], [2, IDS["<|translate|>"]]]}, ["de", "translate"]),
+        ({}, [None, "transcribe"]),
+    ],
+)
+def test_what_generation_config_says_of_language_and_task(reference, tmp_path, stated, wanted):
+    folder = write_hf(reference, tmp_path, "safetensors", generation_config(**stated))
+    said = GenerationConfig(**generation_config(**stated))
+    said.return_timestamps = False
+    clip, (settled, task) = noise(3), wanted
+    with engine(str(folder)) as ours:
+        model = ours.model
+        mel = features(model, clip)
+        theirs = reference._retrieve_init_tokens(
+            mel.transpose(1, 2), 1, said, reference.config, mel.shape[1], {}
+        )
+        language = settled or detect(reference, mel)[0]
+        prompt = model.prompt_tokens(DecodingOptions(), language)
+        assert prompt == tuple(theirs[0].tolist())
+        assert prompt == (SOT, IDS[f"<|{language}|>"], IDS[f"<|{task}|>"], NO_TIMESTAMPS)
+        silence = np.zeros(RATE // 4, np.float32)
+        plain, silent, asked = ours.transcribe(
+            [
+                Utterance("plain", samples=clip, sample_rate=RATE),
+                Utterance("silent", samples=silence, sample_rate=RATE),
+                Utterance("asked", samples=clip, sample_rate=RATE, language="zh", task="transcribe"),
+            ]
+        )
+        assert (plain.language, silent.language, asked.language) == (language, settled, "zh")
+        assert (plain.language_probability is None) == (settled is not None)
+        lists = model.suppress_ids, model.begin_suppress_ids, 20
+        assert plain.tokens[0] == greedy(reference, mel, prompt, *lists)[0]
+        override = (SOT, IDS["<|zh|>"], IDS["<|transcribe|>"], NO_TIMESTAMPS)
+        assert asked.tokens[0] == greedy(reference, mel, override, *lists)[0]
 
 
 def test_rows_of_one_batch_may_differ_in_everything(folder):

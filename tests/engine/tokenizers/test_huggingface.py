@@ -37,6 +37,26 @@ def test_control_tokens_in_a_text_are_text(tokenizer) -> None:
     assert not set(ids) & set(IDS.values()) and tokenizer.decode(ids) == "a<|endoftext|>b"
 
 
+@pytest.mark.parametrize("byte_level", [True, False])
+def test_timestamps_listed_as_plain_text_render_as_nothing(tmp_path, byte_level: bool) -> None:
+    """Other added words are text, and nobody can write a timestamp into a prompt."""
+    from tokenizers import AddedToken, Tokenizer, decoders
+
+    path = write_tokenizer(tmp_path)
+    backend = Tokenizer.from_file(str(path))
+    words = ["<|0.00|>", "<|30.00|>", "<|v1.0|>", "Zeit"]
+    backend.add_tokens([AddedToken(word, special=False, normalized=False) for word in words])
+    if not byte_level:
+        backend.decoder = decoders.Fuse()
+    backend.save(str(path))
+    tokenizer = HuggingFaceTokenizer.from_file(path)
+    first, last, version, word = (backend.token_to_id(word) for word in words)
+    ids = [first, *tokenizer.encode("ok"), last, version, word]
+    assert tokenizer.decode(ids) == "ok<|v1.0|>Zeit"
+    assert tokenizer.token_pieces(ids) == ["", "o", "k", "", "<|v1.0|>", "Zeit"]
+    assert tokenizer.special_id("<|30.00|>") == last and first not in tokenizer.encode("<|0.00|>")
+
+
 def test_incremental_text_holds_back_half_a_character(tokenizer) -> None:
     first, second = tokenizer.encode("é")
     text, state = tokenizer.decode_incremental([first])

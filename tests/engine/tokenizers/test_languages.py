@@ -12,6 +12,7 @@ from oasr.tokenizers.languages import NAMES, OTHER_NAMES, describe, find_languag
         ("de", "de"), ("DE", "de"), ("German", "de"), (" german ", "de"), ("Castilian", "es"),
         ("mandarin", "zh"), ("en-US", "en"), ("pt_BR", "pt"), ("Haitian Creole", "ht"), ("haw", "haw"),
         ("jv", "jw"), ("xx", None), ("", None), ("klingon", None), ("english!", None),
+        ("nb-NO", "no"), ("jv_ID", "jw"), ("mandarin-x", None), ("german-x", None),
     ],
 )  # fmt: skip
 def test_find_language(text: str, code: str | None) -> None:
