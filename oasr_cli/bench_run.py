@@ -168,13 +168,13 @@ class _Bench:
             console.result_json(report)
         else:
             bench_report.show(report)
-        # Last: figures that took an hour must not be lost to a disk that is full.
+        for text in self.failures:
+            console.note(f"  failed: {text}")
+        # Last: what took an hour must not be lost to a disk that is full.
         if self.plan.html is not None:
             from oasr.bench import page
 
             page.write(Path(self.plan.html), report)
-        for text in self.failures:
-            console.note(f"  failed: {text}")
         for where in filter(None, (self.plan.html, self.plan.csv)):
             console.note(f"report: {where}")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from oasr.errors import OptionsError, OutputError
+from oasr.errors import AudioError, OptionsError, OutputError
 from oasr.types import RequestOutput, Utterance
 
 from oasr_cli import console, resume
@@ -28,10 +28,11 @@ class FolderSink(Sink):
     in_order = False
 
     def __init__(self, job: Job, writers: Mapping[str, Writer], sources: Iterable[str]) -> None:
-        """Check the folder before the model loads; old results are only dropped in `begin`, after it has."""
+        """Check and lock the folder before the model loads; only `begin`, after that, drops old results."""
         self._job = job
         self._run = run = job.run
         self._record: RecordKeeper | None = None
+        self._results_before: Callable[[int], int | None] = lambda index: None
         self._writers = writers
         self._path = Path(run.output_dir or "")
         self._sources = tuple(sources)
@@ -39,7 +40,7 @@ class FolderSink(Sink):
         self._lock = threading.Lock()
         try:
             self._check()
-            self._folder = None if run.overwrite else self._open()
+            self._opened = self._open()
         except OutputError as error:
             raise OptionsError(f"--output-dir: {error}") from error
 
@@ -52,44 +53,54 @@ class FolderSink(Sink):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._folder is not None:
-            if self._record is not None and error is not None:
-                self._record.broken()
-            # Last, since the lock goes with it.
-            self._folder.close()
+        if self._record is not None and error is not None:
+            self._record.broken()
+        # Last, since the lock goes with it.
+        self._opened.close()
 
     def begin(self, about: Callable[[], dict[str, Any]]) -> Iterable[Record]:
-        """Open the folder, if it is not, and begin its run.json; the records that are there."""
-        if self._folder is None:
-            self._folder = self._open()
-        self._record = RecordKeeper(self._folder, resume.continued(self._job, about()))
+        """Drop what is to be overwritten and begin the run.json; the records that are there."""
+        # Now, since the record of this run takes the place of that one.
+        self._results_before = resume.results_before(self._job)
+        record = resume.continued(self._job, about())
+        if self._run.overwrite:
+            self._opened.start_over()
+        self._record = RecordKeeper(self._opened, record)
         # Behind the comparison: a run that is refused must leave the folder as it was.
-        if self._run.retry_failed and (failed := self._folder.forget_failed()):
+        if self._run.retry_failed and (failed := self._opened.forget_failed()):
             console.note(f"{failed} failed {'row' if failed == 1 else 'rows'} of the earlier run tried again")
         self._record.write()
-        return self._folder.rows() if self._folder.done_ids else ()
+        return self._opened.rows() if self._opened.done_ids else ()
 
     def written(self, row: Row) -> Sequence[str]:
         """See Sink. A row whose channels were split is written when every one of them is."""
+        done = self._opened.done_ids
+        # Outside the lock: `done_ids` are those of earlier runs, and the header of a recording may take long.
+        ids = [row.id] if row.id in done else self._split_ids(row)
+        if not all(one in done for one in ids):
+            return ()
         with self._lock:
-            folder = self._opened
-            ids = [row.id] if row.id in folder.done_ids else self._split_ids(row)
-            if not all(one in folder.done_ids for one in ids):
-                return ()
             for part, one in enumerate(ids):
-                folder.note_done((row.index, part), one)
-            return ids
+                self._opened.note_done((row.index, part), one)
+        return ids
+
+    def kept(self, row: Row) -> bool:
+        """See Sink."""
+        if row.id not in self._opened.done_ids:
+            return False
+        with self._lock:
+            self._opened.note_done((row.index, row.part), row.id)
+        return True
 
     def write(self, row: Row, record: Record, output: RequestOutput) -> None:
-        """See Sink. A channel that a stopped run had written already stays as it is."""
+        """See Sink."""
         with self._lock:
-            if row.id in self._opened.done_ids:
-                self._opened.note_done((row.index, row.part), row.id)
-            else:
-                self._opened.append((row.index, row.part), row.id, record, output)
+            self._opened.append((row.index, row.part), row.id, record, output)
 
     def part(self, row: Row, output: RequestOutput) -> None:
-        """See Sink."""
+        """See Sink. Of a result that stays nothing is unfinished."""
+        if row.id in self._opened.done_ids:
+            return
         with self._lock:
             self._opened.append_part(row.id, output)
 
@@ -107,12 +118,6 @@ class FolderSink(Sink):
         if self._record is not None:
             self._record.ended(counts, complete)
 
-    @property
-    def _opened(self) -> RunFolder:
-        if self._folder is None:
-            raise OutputError(f"{self._path}: the output folder is not open yet")
-        return self._folder
-
     def _open(self) -> RunFolder:
         from oasr.output.run_folder import RunFolder
 
@@ -120,7 +125,7 @@ class FolderSink(Sink):
         return RunFolder.open(
             self._path,
             resume=run.resume,
-            overwrite=run.overwrite,
+            overwrite="later" if run.overwrite else False,
             formats=self._writers,
             protected_paths=self._sources,
         )
@@ -135,7 +140,9 @@ class FolderSink(Sink):
         # Where nothing is split, `x-ch0` is another row of the list.
         if channel_policy(row, self._run.channel) != "split":
             return []
-        return [channel.id for channel in split_rows(row, _channel_count(row.audio))]
+        count = _channel_count(row) or self._results_before(row.index)
+        # Without a count the row is done again: better twice than without one of its channels.
+        return [] if count is None else [channel.id for channel in split_rows(row, count)]
 
     def _check(self) -> None:
         """What `_open` would refuse, without changing anything."""
@@ -150,11 +157,14 @@ class FolderSink(Sink):
             raise OutputError(f"{there}: this folder may not be written to; choose another output folder")
 
 
-def _channel_count(path: str) -> int:
-    """Channels that the header of a recording states; 1 when it cannot be read that easily."""
-    import soundfile
+def _channel_count(row: Utterance) -> int | None:
+    """Channels of a recording as its header states them; None when it cannot be looked at."""
+    from oasr.audio.probe import probe
 
+    # A command must not run for this, and a named pipe gives what it has once.
+    if not os.path.isfile(row.audio):  # noqa: PTH113 (False for what can be no path, which a Path may raise)
+        return None
     try:
-        return soundfile.info(path).channels
-    except (OSError, RuntimeError):  # soundfile's own error is a RuntimeError
-        return 1
+        return probe(row, "split").channels
+    except AudioError:
+        return None

@@ -66,6 +66,8 @@ def check_speech(writers: Mapping[str, Writer], vad: str) -> None:
 def check_names(writers: Mapping[str, Writer], inputs: InputList) -> None:
     """Refuse ids and recordings that one of the formats has no way to write, before any work.
 
+    Looks at the rows of all shards: two that clash may be in different ones, and would meet in `oasr merge`.
+
     Raises:
         OptionsError: names the format, the row and what to do.
     """
@@ -74,7 +76,8 @@ def check_names(writers: Mapping[str, Writer], inputs: InputList) -> None:
 
     try:
         check_places(
-            writers, (own_keys(row.row, row.id) for row in inputs if not isinstance(row, RowFailure))
+            writers,
+            (own_keys(row.row, row.id) for row in inputs.all_shards() if not isinstance(row, RowFailure)),
         )
     except OutputError as error:
         raise OptionsError(f"--format: {error}") from error

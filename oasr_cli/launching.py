@@ -40,9 +40,11 @@ class LaunchFlags:
         if self.devices is not None:
             self._check_devices(device)
             gpus = visible_gpus()
-            # One GPU is what a local run uses anyway, without Ray. For several the address is named, since
-            # RAY_ADDRESS may lead to a cluster of other machines.
-            plan = LaunchPlan("ray", gpus, address="local", **own) if gpus > 1 else LaunchPlan(**own)
+            # One GPU is what a local run uses anyway, without Ray unless that is asked for. Ray's address is
+            # named, since RAY_ADDRESS may lead to a cluster of other machines.
+            on_ray = gpus > 1 or self.launcher is not None
+            launcher = self.launcher or "ray"
+            plan = LaunchPlan(launcher, gpus, address="local", **own) if on_ray else LaunchPlan(**own)
         else:
             plan = LaunchPlan(self.launcher or "local", self.num_gpus, self.actors, self.ray_address, **own)
         self._check(plan, device, dry_run)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +81,24 @@ def continued(job: Job, record: dict[str, Any]) -> dict[str, Any]:
         return record
     passed = [*earlier.get("changes", ()), *compare(job, earlier, record)]
     return record | {"started": earlier.get("started"), "changes": passed}
+
+
+def results_before(job: Job) -> Callable[[int], int | None]:
+    """A function from the index of a row to how many results it had; None where no finished run tells."""
+    from oasr.output.run_record import read_record
+
+    # Under --resume-anyway the rows may be those of another list.
+    known = job.run.resume and not job.run.resume_anyway
+    record = read_record(Path(job.run.output_dir or "")) if known else None
+    groups = (record or {}).get("results_per_row") or ()
+    ends = list(accumulate(rows for rows, _ in groups))
+    first, step = job.run.shard or (0, 1)
+
+    def results(index: int) -> int | None:
+        group = bisect_right(ends, (index - first) // step)
+        return groups[group][1] if group < len(ends) else None
+
+    return results
 
 
 def list_facts(job: Job, inputs: InputList) -> dict[str, Any]:

@@ -80,7 +80,8 @@ def check_model(name: str) -> None:
     """
     from oasr.checkpoints import catalog
 
-    if catalog.find(name) is None and "/" not in name and not Path(name).exists():
+    # An empty name as a path is the current folder, which nobody meant.
+    if catalog.find(name) is None and "/" not in name and not (name and Path(name).exists()):
         known = ", ".join(entry.name for entry in catalog.entries())
         raise OptionsError(
             f"--model: {name!r} is no folder, file, hub id (owner/name) or catalog name; known: {known}"
@@ -173,11 +174,15 @@ class Run:
                 self.tally.part(row, output)
                 display.update()
                 continue
-            record = self._record(row, output)
-            with display.aside() if self.sink.on_terminal else nullcontext():
-                self.sink.write(row, record, output)
-            # Counted when it is written: run.json must not claim a row that a kill could take.
-            self.tally.count(row, output)
+            # Asked first: what the earlier run wrote is scored and counted as that run left it.
+            if self.sink.kept(row):
+                self.tally.keep(row, output, failed=row.id in self._failed_before)
+            else:
+                record = self._record(row, output)
+                with display.aside() if self.sink.on_terminal else nullcontext():
+                    self.sink.write(row, record, output)
+                # Counted when it is written: run.json must not claim a row that a kill could take.
+                self.tally.count(row, output)
             self.sink.counted(self.tally.counts)
             display.update()
 
@@ -188,7 +193,8 @@ class Run:
             if stop.thrown:
                 return
             if written := self.sink.written(row):
-                self.tally.skip(failed=not self._failed_before.isdisjoint(written))
+                failed = len(self._failed_before.intersection(written))
+                self.tally.skip(len(written) - failed, failed)
             else:
                 yield row
 

@@ -56,6 +56,13 @@ class Sink:
         """
         return ()
 
+    def kept(self, row: Row) -> bool:
+        """Whether an earlier run wrote this very result: then it stays, and is thereby put in its place.
+
+        That is so with one channel of a row when another one was missing, so that all of them are done again.
+        """
+        return False
+
     def write(self, row: Row, record: Record, output: RequestOutput) -> None:
         """Write one record for good."""
         raise NotImplementedError

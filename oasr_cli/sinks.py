@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def choose(job: Job, writers: Mapping[str, Writer], inputs: InputList) -> Sink:
-    """The sink that the job asks for; a folder is checked and, unless it replaces results, opened now.
+    """The sink that the job asks for; a folder is checked and locked now.
 
     Raises:
         OptionsError: the folder cannot be used, or stdout cannot hold the format for this list.

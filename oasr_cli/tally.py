@@ -20,8 +20,11 @@ class Tally:
     Attributes:
         total: rows in the list, when that is known.
         finished: rows of the list that this run finished.
+        open_parts: results of rows that have not all of theirs, by the index of the row.
         ok, failed: results of this run; split channels count one each.
-        skipped, skipped_failed: rows that an earlier run wrote, and those of them that failed.
+        skipped: rows that an earlier run wrote.
+        skipped_ok, skipped_failed: the results of those.
+        kept_ok, kept_failed: results of an earlier run in rows that it did not finish.
         audio_s: seconds of audio transcribed, in rows that are finished.
         open_s: the same in those that are not, by the place of the row.
         warned: results with a warning.
@@ -32,10 +35,14 @@ class Tally:
 
     total: int | None = None
     finished: int = 0
+    open_parts: dict[int, int] = field(default_factory=dict)
     ok: int = 0
     failed: int = 0
     skipped: int = 0
+    skipped_ok: int = 0
     skipped_failed: int = 0
+    kept_ok: int = 0
+    kept_failed: int = 0
     audio_s: float = 0.0
     open_s: dict[tuple[int, int], float] = field(default_factory=dict)
     warned: int = 0
@@ -53,9 +60,13 @@ class Tally:
         """Stop it."""
         self.stopped = self.clock()
 
-    def skip(self, failed: bool) -> None:
-        """Count a row that an earlier run wrote. One thread at a time may call it, beside `count`."""
+    def skip(self, ok: int, failed: int) -> None:
+        """Count a row that an earlier run wrote, by its results.
+
+        One thread at a time may call it, beside `count`.
+        """
         self.skipped += 1
+        self.skipped_ok += ok
         self.skipped_failed += failed
 
     def part(self, row: Utterance | RowFailure, output: RequestOutput) -> None:
@@ -65,9 +76,7 @@ class Tally:
 
     def count(self, row: Utterance | RowFailure, output: RequestOutput) -> None:
         """Count one result."""
-        self.open_s.pop((row.index, row.part), None)
-        # Channels that were split are one row of the list.
-        self.finished += row.part == 0
+        self._came(row)
         self.warned += bool(output.warnings)
         if output.ok:
             self.ok += 1
@@ -77,6 +86,29 @@ class Tally:
         self.failed += 1
         if len(self.failures) < SHOWN_FAILURES:
             self.failures.append(failure_line(row, output))
+
+    def keep(self, row: Utterance | RowFailure, output: RequestOutput, failed: bool) -> None:
+        """Count a result that an earlier run had written already, which stays as it is.
+
+        Args:
+            row: one channel of a row that is done again for the sake of another one.
+            output: what this run made of it, which took its time and is not written.
+            failed: the result that stays is a failure.
+        """
+        self._came(row)
+        # Not with those of `skip`, which another thread counts.
+        self.kept_ok += not failed
+        self.kept_failed += failed
+        self.audio_s += output.duration_s if output.ok else 0.0
+
+    def _came(self, row: Utterance | RowFailure) -> None:
+        """A result of `row` is there. Channels that were split are one row, finished when all of them are."""
+        self.open_s.pop((row.index, row.part), None)
+        came = self.open_parts.pop(row.index, 0) + 1
+        if came < row.parts:
+            self.open_parts[row.index] = came
+        else:
+            self.finished += 1
 
     @property
     def done(self) -> int:
@@ -91,12 +123,12 @@ class Tally:
     @property
     def all_ok(self) -> int:
         """Results without an error, this run's and earlier ones'."""
-        return self.ok + self.skipped - self.skipped_failed
+        return self.ok + self.skipped_ok + self.kept_ok
 
     @property
     def all_failed(self) -> int:
         """Results with an error, this run's and earlier ones'."""
-        return self.failed + self.skipped_failed
+        return self.failed + self.skipped_failed + self.kept_failed
 
     @property
     def counts(self) -> dict[str, int]:
@@ -142,8 +174,8 @@ class Tally:
     def summary(self) -> list[str]:
         """The lines that end a run."""
         counts = [f"{self.ok} ok", f"{self.failed} failed"]
-        if self.skipped:
-            counts.append(f"{self.skipped} done before")
+        if before := self.all_ok + self.all_failed - self.ok - self.failed:
+            counts.append(f"{before} done before")
         speed = (
             f"{self.audio_s / 3600:.2f} h of audio in {clock_time(self.wall_s)} · {self.rtfx:.1f}× real time"
         )

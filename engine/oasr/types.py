@@ -26,6 +26,7 @@ class Utterance:
         duration: length of the stretch in seconds; None = to the end of the recording.
         channel: None = as the run says; an int picks one channel; "mix" or "split" as the flags do.
         part: channel number of a row made by splitting channels, else 0; orders rows of one index.
+        parts: how many rows were made so of this index, each with a result of its own; 1 of a whole row.
         command: a shell pipe that produces the audio (Kaldi `cmd |`); only with explicit consent.
         samples: float32 samples (frames,) or (frames, channels), with `sample_rate`.
         text: the reference transcript, when the row has one.
@@ -40,6 +41,7 @@ class Utterance:
     duration: float | None = None
     channel: int | str | None = None
     part: int = 0
+    parts: int = 1
     command: str | None = None
     samples: np.ndarray | None = field(default=None, repr=False, compare=False)
     sample_rate: int | None = None
@@ -53,13 +55,17 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class RowFailure:
-    """A row that failed before or during the run; becomes one error row, never a lost one."""
+    """A row that failed before or during the run; becomes one error row, never a lost one.
+
+    `part` and `parts` are those of the Utterance: a split recording that breaks midway fails once a channel.
+    """
 
     id: str
     index: int
     stage: str
     message: str
     part: int = 0
+    parts: int = 1
     row: Mapping[str, Any] = field(default_factory=dict, compare=False)
     origin: str = ""
 
@@ -72,6 +78,7 @@ class RowFailure:
             error.stage,
             str(error),
             utterance.part,
+            utterance.parts,
             utterance.row,
             utterance.origin,
         )
@@ -143,6 +150,12 @@ class DecodingOptions:
             (self.top_k >= 0, "top_k", "an integer >= 0 (0 = off)"),
             (0 < self.top_p <= 1, "top_p", "within (0, 1]"),
             (self.task in (None, "transcribe", "translate"), "task", "transcribe or translate"),
+            # Half a surrogate pair, as in a flag whose bytes are not UTF-8: no tokenizer could read it.
+            (
+                not any("\ud800" <= c <= "\udfff" for c in self.prompt or ""),
+                "prompt",
+                "text that UTF-8 can write",
+            ),
         )
         for good, name, expected in checks:
             if not good:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json as jsonlib  # --json has the name
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from oasr.errors import OptionsError
+from oasr.errors import OptionsError, OutputError
 
 from oasr_cli import arguments as flag
 from oasr_cli import console
@@ -35,8 +35,9 @@ def gate(
 ) -> None:
     """Measure pinned error rates again; fail when one got worse.
 
-    Exit code: 0 none is worse, 1 nothing could be measured, 2 usage or a malformed FILE, 4 a rate exceeds its
-    record by more than the tolerance, cannot be compared with it, or could not be measured.
+    Exit code: 0 none is worse, 1 nothing could be measured or a report not be written, 2 usage or a malformed
+    FILE, 4 a rate exceeds its record by more than the tolerance, cannot be compared with it, or could not be
+    measured.
     """
     from oasr.gate.assets import Roots
     from oasr.gate.junit import as_json, junit_xml
@@ -45,7 +46,7 @@ def gate(
 
     from oasr_cli import gate_view
 
-    _check(update, why, assets_root, (junit, report))
+    _check(update, why, assets_root, {"--junit": junit, "--report": report})
     reference = load(Path(pinned))
     roots = Roots(Path(pinned).parent, Path(assets_root) if assets_root else None)
     # Everything is measured before anything is written: a run that is broken off changes no record.
@@ -61,16 +62,19 @@ def gate(
         "strict_assets": strict_assets,
         "entries": [as_json(outcome) for outcome in outcomes],
     }
-    if junit is not None:
-        Path(junit).write_bytes(junit_xml(outcomes, strict_assets))
-    if report is not None:
-        Path(report).write_text(jsonlib.dumps(found, ensure_ascii=False, indent=2) + "\n", "utf-8")
     if json:
         console.result_json(found)
     else:
         gate_view.show(outcomes)
     gate_view.sum_up(outcomes, code)
-    raise typer.Exit(code)
+    # Last: what took minutes must not be lost to a disk that is full, nor the code of a gate that failed.
+    written = True
+    if junit is not None:
+        written &= _write(Path(junit), junit_xml(outcomes, strict_assets))
+    if report is not None:
+        text = jsonlib.dumps(found, ensure_ascii=False, indent=2) + "\n"
+        written &= _write(Path(report), text.encode("utf-8"))
+    raise typer.Exit(code if code != ExitCode.OK or written else ExitCode.BROKEN)
 
 
 def exit_code(outcomes: Sequence[Outcome], strict_assets: bool) -> ExitCode:
@@ -81,8 +85,10 @@ def exit_code(outcomes: Sequence[Outcome], strict_assets: bool) -> ExitCode:
     return ExitCode.BROKEN if len(absent) == len(outcomes) else ExitCode.OK
 
 
-def _check(update: bool, why: str | None, assets_root: str | None, files: Iterable[str | None]) -> None:
-    """Raise OptionsError for flags that contradict each other, and for places that are not there."""
+def _check(update: bool, why: str | None, assets_root: str | None, files: Mapping[str, str | None]) -> None:
+    """Raise OptionsError for flags that contradict each other, and for places that cannot be used."""
+    from oasr.bench import places
+
     if update and not (why and why.strip()):
         raise OptionsError("--update needs --why: the reason is kept in the records that change")
     if why is not None and not update:
@@ -90,9 +96,19 @@ def _check(update: bool, why: str | None, assets_root: str | None, files: Iterab
     if assets_root is not None and not Path(assets_root).is_dir():
         source = f"--assets-root (or {flag.ASSETS_VARIABLE})"
         raise OptionsError(f"{source}: expected a folder, found {assets_root!r}")
-    for file in files:
-        if file is not None and not Path(file).parent.is_dir():
-            raise OptionsError(f"{file}: expected a file in an existing folder, found no {Path(file).parent}")
+    for name, file in files.items():
+        if file is not None:
+            places.is_there(Path(file), name)
+
+
+def _write(path: Path, data: bytes) -> bool:
+    """Whether it could be written; if not, it is said why."""
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        console.report(OutputError(f"{path}: cannot be written: {error.strerror or error}"))
+        return False
+    return True
 
 
 def select(entries: Sequence[Entry], only: Sequence[str] | None) -> list[Entry]:

@@ -34,21 +34,25 @@ def merge(
     Exit code: 0 all rows good, 1 the shards do not fit together, 2 usage, 3 some rows failed.
     """
     from oasr.output.run_folder import RunFolder
+    from oasr.output.shards import check_formats, open_shards
     from oasr.output.shards import merge as join
-    from oasr.output.shards import open_shards
     from oasr.output.writers import build_writers
 
     shards = open_shards(map(Path, folders))
     given = [name for shard in shards for name in shard.record["settings"].get("--format", ())]
-    names = (*dict.fromkeys(given), *settings.comma_list(format))
+    names = tuple(dict.fromkeys([*given, *settings.comma_list(format)]))
     # Any shard speaks for all about subtitles: `open_shards` has refused flags that differ.
     writers = build_writers(names, _writer_settings(shards[0].record["settings"]))
+    try:
+        check_formats(shards, writers)
+    except OutputError as error:
+        raise OptionsError(f"--format: {error}") from error
     try:
         into = RunFolder.open(output_dir, overwrite=overwrite, formats=writers, protected_paths=folders)
     except OutputError as error:
         raise OptionsError(f"--output-dir: {error}") from error
     with into, console.busy("merging"):
-        counts = join(shards, into, shlex.join(["oasr", *sys.argv[1:]]))
+        counts = join(shards, into, shlex.join(["oasr", *sys.argv[1:]]), names)
     console.note(f"rows: {counts['ok']} ok, {counts['failed']} failed · {len(shards)} shards")
     console.note(f"results: {into.results_path}")
     if counts["failed"]:

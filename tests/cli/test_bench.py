@@ -13,7 +13,7 @@ import pytest
 from helpers.bench_reports import make_report, measured
 from helpers.fake_engines import make_engine
 from oasr.engine import Engine
-from oasr.errors import CheckpointError
+from oasr.errors import CheckpointError, OutputError
 
 import oasr_cli.run
 
@@ -96,11 +96,27 @@ def test_json_is_the_whole_report(oasr, loaded, listed):
 
 
 @pytest.mark.parametrize(("rows", "code"), [(3, 3), (0, 1)])
-def test_failed_rows_are_in_the_exit_code_and_the_table(oasr, loaded, listed, rows, code):
-    done = oasr("bench", listed(rows, {"id": "x", "audio": "absent.wav", "text": "y"}), *QUICK)
+def test_failed_rows_are_in_the_exit_code_the_table_and_the_page(oasr, loaded, listed, tmp_path, rows, code):
+    page = tmp_path / "page.html"
+    absent = {"id": "x", "audio": "absent.wav", "text": "y"}
+    done = oasr("bench", listed(rows, absent), *QUICK, "--html", page)
     assert done.code == code
     assert "  failed rows\t1" in done.out
     assert re.search(r"^  failed: .*list.jsonl:\d .*absent.wav", done.err, flags=re.MULTILINE)
+    shown = page.read_text("utf-8")
+    assert re.search(r'<th scope="row">failed rows</th><td>1</td>', shown)
+    # A list that failed whole has a bar of no height, and no latencies.
+    assert ("batch size 16: RTFx 0.000 (0.000–0.000)" in shown) == (rows == 0)
+    assert shown.count("<svg") == (2 if rows else 1)
+
+
+def test_failed_rows_are_told_before_a_page_that_cannot_be_written(oasr, loaded, listed, monkeypatch):
+    def full(*_):
+        raise OutputError("page.html: cannot be written")
+
+    monkeypatch.setattr("oasr.bench.page.write", full)
+    done = oasr("bench", listed(0, {"id": "x", "audio": "absent.wav"}), *QUICK, "--html", "page.html")
+    assert done.code == 1 and "  failed: " in done.err.partition("page.html: cannot be written")[0]
 
 
 @pytest.mark.parametrize(

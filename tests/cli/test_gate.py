@@ -104,6 +104,20 @@ def test_reports_are_written_beside_the_table(oasr, pinned, heard, tmp_path):
     assert json.loads(done.out) == told
 
 
+@pytest.mark.parametrize(("errors", "code"), [(12, 4), (10, 1)])
+def test_a_report_that_cannot_be_written_costs_neither_table_nor_verdict(
+    oasr, pinned, heard, monkeypatch, tmp_path, errors, code
+):
+    xml, told = tmp_path / "gate.xml", tmp_path / "gate.json"
+    heard.update(a=errors)
+    # Behind the check of the flags: a folder that takes the name while the gate measures.
+    monkeypatch.setattr(runner, "absent", lambda entry, roots: xml.mkdir() or [])
+    done = oasr("gate", pinned(fields(key="a")), "--junit", xml, "--report", told)
+    assert done.code == code and f"{xml}: cannot be written: Is a directory" in done.err
+    assert done.out.startswith("key\tverdict") and f"gate {'failed' if code == 4 else 'passed'}" in done.err
+    assert json.loads(told.read_text())["passed"] is (code == 1)
+
+
 def test_only_takes_keys_and_globs_in_the_order_of_the_file(oasr, pinned, heard):
     heard.update(dict.fromkeys(("tiny-a", "tiny-b", "base-a"), 10))
     path = pinned(*(fields(key=key) for key in heard))
@@ -160,8 +174,10 @@ def test_an_entry_that_was_never_recorded_fails(oasr, pinned, heard):
         (["--update", "--why", " "], "--update needs --why"),
         (["--why", "x"], "--why is kept by --update only"),
         (["--assets-root", "/no/such"], "--assets-root (or OASR_SPEECH_DIR): expected a folder"),
-        (["--junit", "/no/such/gate.xml"], "/no/such/gate.xml: expected a file in an existing folder"),
-        (["--report", "/no/such/gate.json"], "expected a file in an existing folder, found no /no/such"),
+        (["--junit", "/no/such/gate.xml"], "--junit: /no/such: there is no such folder"),
+        (["--report", "/no/such/gate.json"], "--report: /no/such: there is no such folder"),
+        (["--junit", "/"], "--junit: /: expected an ordinary file"),
+        (["--report", "/"], "--report: /: expected an ordinary file"),
     ],
 )
 def test_flags_that_cannot_be_used_stop_before_anything_runs(oasr, pinned, heard, flags, said):

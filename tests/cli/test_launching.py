@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from oasr.errors import OptionsError
 
 from oasr_cli import launching
 from oasr_cli.launching import LaunchFlags
@@ -47,11 +48,22 @@ def test_all_devices_are_a_cluster_of_this_machine_where_there_are_several(monke
     assert flags.plan("cuda").launcher == "local"
 
 
+def test_one_gpu_is_a_cluster_where_ray_is_asked_for(monkeypatch):
+    monkeypatch.setattr(launching, "visible_gpus", lambda: 1)
+    plan = LaunchFlags(devices="all", launcher="ray").plan("auto")
+    assert (plan.launcher, plan.num_gpus, plan.address) == ("ray", 1, "local")
+    with pytest.raises(OptionsError, match="expected local or ray"):
+        LaunchFlags(devices="all", launcher="slurm").plan("auto")
+
+
 def test_without_ray_the_run_ends_before_it_writes(oasr, engines, manifest, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ray", None)
-    done = oasr("transcribe", manifest(1), "--launcher", "ray", "-o", tmp_path / "out", "--overwrite")
+    listed, out = manifest(1), tmp_path / "out"
+    assert oasr("transcribe", listed, "-o", out).code == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    done = oasr("transcribe", listed, "--launcher", "ray", "-o", out, "--overwrite")
     assert done.code == 2 and "--launcher: ray needs Ray" in done.err
-    assert "[ray]'" in done.err and not (tmp_path / "out" / "results.jsonl").exists()
+    assert "[ray]'" in done.err and {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
 def test_a_cluster_that_does_not_answer(oasr, engines, manifest):

@@ -62,6 +62,60 @@ def test_a_merged_folder_can_be_resumed(oasr, engines, shards, tmp_path, wav):
     assert engines[-1].heard == ["gone"]
 
 
+def test_a_format_that_the_merge_added_is_written_by_the_runs_that_go_on(oasr, shards, tmp_path, wav):
+    listed, folders = shards(2, 8, "-f", "kaldi")
+    assert oasr("merge", *folders, "-o", tmp_path / "all", "-f", "txt,kaldi").code == 3
+    record = json.loads((tmp_path / "all" / "run.json").read_text())
+    assert record["settings"]["--format"] == ["kaldi", "txt"]
+    wav("gone.wav")
+    assert oasr("transcribe", listed, "-o", tmp_path / "all", "--retry-failed").code == 0
+    assert (tmp_path / "all" / "gone.txt").exists()
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_two_recordings_of_one_name_in_two_shards_are_refused_before_the_work(
+    oasr, engines, manifest, tmp_path, index
+):
+    listed = manifest(0, *(json.dumps({"audio": f"{folder}/x.wav"}) for folder in "ab"))
+    out = tmp_path / "out"
+    done = oasr("transcribe", listed, "-o", out, "-f", "ctm", "--shard", f"{index}/2")
+    assert done.code == 2 and "'x 1'" in done.err and engines == [] and not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "reason"),
+    [
+        ("kaldi", {"id": "two words", "audio": "raa.wav"}, "holds white space"),
+        ("ctm", {"id": "u", "audio": "raa.wav"}, "without word times"),
+        ("rttm", {"id": "u", "audio": "raa.wav"}, "without a voice activity detector"),
+    ],
+)
+def test_a_format_that_the_rows_cannot_have_is_refused_before_anything_is_written(
+    oasr, engines, manifest, tmp_path, name, row, reason
+):
+    listed, out = manifest(2, json.dumps(row)), tmp_path / "all"
+    folders = [tmp_path / "s0", tmp_path / "s1"]
+    for index, folder in enumerate(folders):
+        assert oasr("transcribe", listed, "-o", folder, "--shard", f"{index}/2").code == 0
+    done = oasr("merge", *folders, "-o", out, "-f", name)
+    assert done.code == 2 and not out.exists()
+    assert f"--format: output format {name!r} cannot write the row" in done.err and reason in done.err
+    assert oasr("merge", *folders, "-o", out).code == 0
+
+
+def test_shards_in_which_two_recordings_have_one_name_are_refused_before_anything_is_written(
+    oasr, engines, manifest, wav, tmp_path
+):
+    listed, folders = manifest(0, *(json.dumps({"audio": f"{name}/x.wav"}) for name in "ab")), []
+    for index, name in enumerate("ab"):
+        wav(f"{name}/x.wav")
+        folders.append(tmp_path / f"s{index}")
+        shard = ("--shard", f"{index}/2", "--word-timestamps")
+        assert oasr("transcribe", listed, "-o", folders[-1], *shard).code == 0
+    done = oasr("merge", *folders, "-o", tmp_path / "all", "-f", "ctm")
+    assert done.code == 2 and "called 'x 1' too" in done.err and not (tmp_path / "all").exists()
+
+
 def test_gaps_and_duplicates_are_refused(oasr, shards, tmp_path):
     _, (first, second, third) = shards(3)
     for given, named in (

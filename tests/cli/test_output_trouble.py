@@ -6,6 +6,10 @@ import json
 import subprocess
 
 import pytest
+from oasr.errors import OutputError
+from oasr.output.run_folder import RunFolder
+
+import oasr_cli.run
 
 
 def test_a_folder_that_another_run_has_is_refused_before_the_model_loads(
@@ -23,6 +27,25 @@ def test_a_folder_that_another_run_has_is_refused_before_the_model_loads(
     assert first.wait(60) == 143 and len(read_rows(out)) == 12
     assert oasr("transcribe", listed, "-o", out, "--resume").code == 0  # the lock went with the process
     assert len(read_rows(out)) == 20
+
+
+@pytest.mark.parametrize("flag", ["--overwrite", "--resume"])
+def test_a_folder_is_held_while_the_model_loads(
+    oasr, engines, manifest, tmp_path, read_rows, monkeypatch, flag
+):
+    listed, out = manifest(2), tmp_path / "out"
+    assert oasr("transcribe", listed, "-o", out).code == 0
+    load, kept = oasr_cli.run.load_engine, []
+
+    def while_it_loads(config):
+        with pytest.raises(OutputError, match="another oasr run is writing here"):
+            RunFolder.open(out, overwrite=True)
+        kept.append(len(read_rows(out)))
+        return load(config)
+
+    monkeypatch.setattr(oasr_cli.run, "load_engine", while_it_loads)
+    assert oasr("transcribe", listed, "-o", out, flag).code == 0
+    assert kept == [2] and len(read_rows(out)) == 2
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
+from helpers.audio_files import encode, sweep
+
+import oasr_cli.run
 
 
 @pytest.fixture
@@ -154,3 +159,120 @@ def test_a_folder_deleted_under_the_run(oasr, engines, manifest, tmp_path, monke
     monkeypatch.setattr(FolderSink, "write", deleting)
     done = oasr("transcribe", manifest(3), "-o", out)
     assert done.code == 1 and "was removed or replaced" in done.err and not out.exists()
+
+
+# Split channels -------------------------------------------------------------------------------
+
+TWO = json.dumps({"id": "two", "audio": "two.wav", "text": "heard two"})
+SPLIT = ("--channel", "split", "--wer")
+
+
+@pytest.fixture
+def changed_stream(engines, monkeypatch):
+    """Let what the next engine gives pass through a function."""
+
+    load = oasr_cli.run.load_engine
+
+    def change(change_results):
+        def loaded(config):
+            engine = load(config)
+            stream = engine.stream
+            engine.stream = lambda *rows, **how: change_results(stream(*rows, **how))
+            monkeypatch.setattr(oasr_cli.run, "load_engine", load)
+            return engine
+
+        monkeypatch.setattr(oasr_cli.run, "load_engine", loaded)
+
+    return change
+
+
+def _score_lines(done):
+    return [line for line in done.err.splitlines() if line.startswith(("WER", "CER"))]
+
+
+def _only(out: Path, *lines: int) -> None:
+    """Leave these lines of the results alone."""
+    results = out / "results.jsonl"
+    stored = results.read_bytes().splitlines(keepends=True)
+    results.write_bytes(b"".join(stored[line] for line in lines))
+
+
+def test_a_stop_between_two_channels_leaves_the_row(
+    oasr, engines, manifest, wav, tmp_path, changed_stream, read_rows
+):
+    wav("two.wav", channels=2)
+    listed, out, whole = manifest(3, TWO), tmp_path / "out", tmp_path / "whole"
+    unbroken = oasr("transcribe", listed, "-o", whole, *SPLIT)
+    changed_stream(lambda results: islice(results, 4))
+    assert oasr("transcribe", listed, "-o", out, *SPLIT).code == 0
+    assert [row["id"] for row in read_rows(out)] == ["raa", "rab", "rac", "two-ch0"]
+    record = _record(out)
+    assert record["state"] == "stopped" and "results_per_row" not in record
+    assert record["counts"] == {"rows": 4, "ok": 4, "failed": 0, "left": 1}
+    assert oasr("merge", out, "-o", tmp_path / "all").code != 0
+
+    done = oasr("transcribe", listed, "-o", out, *SPLIT, "--resume")
+    assert done.code == 0 and engines[-1].heard == ["two-ch1", "two-ch0"]
+    # The channel that was there is neither scored nor counted twice.
+    assert _score_lines(done) == _score_lines(unbroken) != []
+    assert "rows: 1 ok, 0 failed, 4 done before" in done.err
+    for key in ("state", "counts", "results_per_row"):
+        assert _record(out)[key] == _record(whole)[key]
+    assert (out / "results.jsonl").read_bytes() == (whole / "results.jsonl").read_bytes()
+
+
+def test_a_channel_that_stays_leaves_no_partial_text(oasr, manifest, wav, tmp_path, changed_stream):
+    wav("two.wav", channels=2)
+    listed, out = manifest(0, TWO), tmp_path / "out"
+    oasr("transcribe", listed, "-o", out, *SPLIT)
+    _only(out, 0)
+    changed_stream(
+        lambda results: (
+            (row, replace(output, finished=finished)) for row, output in results for finished in (False, True)
+        )
+    )
+    assert oasr("transcribe", listed, "-o", out, *SPLIT, "--resume").code == 0
+    assert not (out / "partial.jsonl").exists()
+
+
+def test_a_good_and_a_failed_channel_stay_one_each(oasr, engines, manifest, wav, tmp_path):
+    wav("two.wav", channels=2)
+    out = tmp_path / "out"
+    out.mkdir()
+    rows = [
+        {"id": "two-ch0", "pred_text": "heard"},
+        {"id": "two-ch1", "error": {"stage": "decode", "message": "broke"}},
+    ]
+    (out / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert oasr("transcribe", manifest(0, TWO), "-o", out, "--channel", "split", "--resume").code == 3
+    assert engines[-1].heard == []
+    assert _record(out)["counts"] == {"rows": 1, "ok": 1, "failed": 1, "left": 0}
+
+
+def test_channels_of_a_container_of_ffmpeg_are_known(oasr, engines, tmp_path):
+    clip, out = tmp_path / "two.m4a", tmp_path / "out"
+    encode(clip, "ipod", "aac", sweep(0.5, 16000, channels=2), 16000)
+    command = ("transcribe", clip, "-o", out, "--channel", "split")
+    assert oasr(*command).code == 0 and len(engines[-1].heard) == 2
+    (out / "run.json").unlink()
+    assert oasr(*command, "--resume").code == 0 and engines[-1].heard == []
+    _only(out, 0)
+    assert oasr(*command, "--resume").code == 0 and len(engines[-1].heard) == 2
+
+
+def test_channels_of_a_command_are_those_of_a_finished_run(oasr, engines, wav, tmp_path):
+    clip, data, out = wav("two.wav", channels=2), tmp_path / "data", tmp_path / "out"
+    data.mkdir()
+    (data / "wav.scp").write_text(f"one {wav('one.wav')}\ntwo cat {clip} |\n")
+    # The second row of the list is the first one of its shard.
+    command = ("transcribe", data, "-o", out, "--channel", "split", "--allow-pipes", "--shard", "1/2")
+    assert oasr(*command).code == 0
+    both = (out / "results.jsonl").read_bytes()
+    again = []
+    for change in (lambda: None, lambda: _only(out, 0), (out / "run.json").unlink):
+        change()
+        assert oasr(*command, "--resume").code == 0
+        again.append(len(engines[-1].heard))
+        assert (out / "results.jsonl").read_bytes() == both
+    # All there; a channel is missing; both are there, and nobody knows whether there were more.
+    assert again == [0, 2, 2]

@@ -34,8 +34,8 @@ def test_speed_and_time_left():
 
 def test_rows_done_before_do_not_count_as_speed():
     counted, now = tally(total=10)
-    for failed in (False, False, True):
-        counted.skip(failed)
+    for ok_before in (1, 1, 0):
+        counted.skip(ok_before, 1 - ok_before)
     counted.count(Utterance("x"), ok())
     now[0] += 2.0
     assert counted.eta_s == 12.0
@@ -48,9 +48,25 @@ def test_rows_done_before_do_not_count_as_speed():
 
 def test_channels_of_one_row_are_one_row_of_progress():
     counted, _ = tally(total=1)
-    counted.count(Utterance("x-ch0", part=0), ok())
-    counted.count(Utterance("x-ch1", part=1), ok())
-    assert (counted.ok, counted.done, counted.left) == (2, 1, 0)
+    counted.count(Utterance("x-ch0", part=0, parts=2), ok())
+    # A stop may come between the two, and the row is not done then.
+    assert (counted.ok, counted.done, counted.left) == (1, 0, 1)
+    counted.count(RowFailure("x-ch1", 0, "audio", "broke", part=1, parts=2), bad())
+    assert (counted.ok, counted.failed, counted.done, counted.left) == (1, 1, 1, 0)
+
+
+def test_results_of_a_row_done_before_count_one_each():
+    counted, now = tally(total=2)
+    counted.skip(ok=1, failed=1)
+    counted.keep(Utterance("y-ch0", index=1, parts=2), ok(), failed=True)
+    assert (counted.done, counted.left) == (1, 1)
+    counted.count(Utterance("y-ch1", index=1, part=1, parts=2), ok())
+    now[0] += 6.0
+    assert counted.counts == {"rows": 2, "ok": 2, "failed": 2, "left": 0}
+    # The channel that stays was transcribed all the same.
+    assert counted.summary() == [
+        "rows: 1 ok, 0 failed, 3 done before · 0.02 h of audio in 6.0 s · 10.0× real time"
+    ]
 
 
 def test_the_clock_stands_after_stop():

@@ -97,6 +97,12 @@ def test_flags_reach_the_engine(oasr, engines, manifest):
     assert done.rows[0]["words"] == [{"word": "heard", "start": 0.0, "end": 0.5, "confidence": 0.9}]
 
 
+def test_a_prompt_that_is_not_utf8_is_refused_before_anything_is_loaded(oasr, engines, manifest):
+    done = oasr("transcribe", manifest(1), "--prompt", os.fsdecode(b"caf\xe9"))
+    assert done.code == 2 and not engines
+    assert "--prompt: expected text that UTF-8 can write, got 'caf\\udce9'" in done.err
+
+
 def test_the_token_limit_is_the_engines_when_not_given(oasr, engines, manifest):
     oasr("transcribe", manifest(1))
     assert engines[0].options.max_new_tokens is None and engines[0].config.max_new_tokens == 448
@@ -180,7 +186,7 @@ def test_resume_knows_a_failed_row_however_its_id_is_written(
     (tmp_path / "out" / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     line = json.dumps(listed)
     done = oasr("transcribe", manifest(2, line), "-o", tmp_path / "out", "--resume", "--channel", "split")
-    assert done.code == 3 and "1 done before" in done.err
+    assert done.code == 3 and f"{len(written)} done before" in done.err
 
 
 def test_a_failed_row_whose_id_looks_like_that_of_a_channel_is_one_failed_row(

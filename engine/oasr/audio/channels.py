@@ -102,6 +102,13 @@ def split_rows(utterance: Utterance, channels: int) -> list[Utterance]:
     if channels == 1:
         return [utterance]
     return [
-        replace(utterance, id=f"{utterance.id}-ch{c}", part=c, channel=c, row={**utterance.row, "channel": c})
+        replace(
+            utterance,
+            id=f"{utterance.id}-ch{c}",
+            part=c,
+            parts=channels,
+            channel=c,
+            row={**utterance.row, "channel": c},
+        )
         for c in range(channels)
     ]

@@ -34,12 +34,15 @@ class InputList:
         Raises:
             ManifestError: a manifest can no longer be read.
         """
-        index = 0
-        for reader in self._readers:
-            for entry in reader.entries():
-                if index % self._step == self._first:
-                    yield reader.row(entry, index)
-                index += 1
+        return self._rows(self._first, self._step)
+
+    def all_shards(self) -> Iterator[Utterance | RowFailure]:
+        """The rows of all shards, for what has to hold of the list as a whole.
+
+        Raises:
+            ManifestError: as for the shard's rows.
+        """
+        return self._rows(0, 1)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -116,6 +119,14 @@ class InputList:
         if len(digests) == 1:
             return digests[0]
         return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode()).hexdigest()
+
+    def _rows(self, first: int, step: int) -> Iterator[Utterance | RowFailure]:
+        index = 0
+        for reader in self._readers:
+            for entry in reader.entries():
+                if index % step == first:
+                    yield reader.row(entry, index)
+                index += 1
 
     def _ids(self) -> Iterator[str]:
         blocks = chain.from_iterable(reader.ids() for reader in self._readers)

@@ -34,7 +34,7 @@ class CtmWriter:
         if words is None and str(row.get("pred_text") or "").strip():
             raise OutputError(
                 "it has a transcript without word times; remove its line from results.jsonl to have it "
-                "transcribed again with them, or start over with --overwrite"
+                "transcribed again with them, start over with --overwrite, or leave the format out"
             )
         file, channel = recording_of(row)
         return "".join(_line(f"{file} {channel}", word) for word in words or () if str(word["word"]).split())

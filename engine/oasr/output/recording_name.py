@@ -7,10 +7,9 @@ from pathlib import PurePath
 from typing import Any
 
 from oasr.errors import OutputError
-from oasr.output.rows import row_id
+from oasr.output.rows import STRETCH_KEYS, row_id
 
 _AUDIO_KEYS = ("audio", "audio_filepath", "wav")
-_STRETCH_KEYS = ("offset", "start", "end")
 
 
 def recording_of(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -30,7 +29,7 @@ def recording_of(row: Mapping[str, Any]) -> tuple[str, str]:
     made = audio is not None and name.startswith(audio)  # an id that was made from the path
     if isinstance(stated, str) and stated:
         name = stated
-    elif audio is not None and (made or any(row.get(key) is not None for key in _STRETCH_KEYS)):
+    elif audio is not None and (made or any(row.get(key) is not None for key in STRETCH_KEYS)):
         name = PurePath(audio).stem
     if name.split() != [name]:
         raise OutputError(

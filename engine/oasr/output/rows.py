@@ -5,7 +5,8 @@ A result row is the manifest row with the result after it. Three rules for keys 
 - `pred_text`, `language_probability`, `score`, `confidence`, `finish_reason`, `warnings`, `segments`,
   `speech`, `words`, `timestamps`, `nbest`, `wer`, `cer` and `error` belong to the result. What the manifest
   row has under these names came from an earlier run and is dropped, so that nothing stale survives.
-- `language` and `duration` describe the recording: the manifest's value stays unless it is null.
+- `language` and `duration` describe the recording: the manifest's value stays unless it is null, or a
+  `duration` of 0 without `offset`, `start` and `end`, which says that nobody measured the file.
 - everything else is the manifest's and is carried through untouched.
 """
 
@@ -20,6 +21,7 @@ from oasr.output.segments import segment_records
 from oasr.types import RequestOutput, WordTiming
 
 ID_KEYS = ("id", "key")
+STRETCH_KEYS = ("offset", "start", "end")
 _ALWAYS = ("pred_text", "score", "confidence", "finish_reason")
 _SOMETIMES = (
     *("language_probability", "warnings", "segments", "speech", "words", "timestamps"),
@@ -63,7 +65,7 @@ def result_row(
         result["language"] = output.language
     if output.language_probability is not None:
         result["language_probability"] = _number(output.language_probability, _SCORES)
-    if result.get("duration") is None:
+    if not _says_duration(result):
         result["duration"] = _number(output.duration_s, _SECONDS)
     result["score"] = _number(output.scores[0] if output.scores else None, _SCORES)
     result["confidence"] = _number(output.confidence, _SCORES)
@@ -115,6 +117,19 @@ def word_record(word: WordTiming) -> dict[str, Any]:
         "end": _number(word.end, _SECONDS),
         "confidence": _number(word.confidence, _SCORES),
     }
+
+
+def _says_duration(row: Mapping[str, Any]) -> bool:
+    """Whether the row's own `duration` is one: the list reads 0 without a stretch as not given."""
+    value = row.get("duration")
+    if value is None:
+        return False
+    if any(row.get(key) is not None for key in STRETCH_KEYS):
+        return True
+    try:
+        return float(value) != 0
+    except (TypeError, ValueError, OverflowError):
+        return True
 
 
 def _warnings(output: RequestOutput) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class RttmWriter:
         if regions is None:
             raise OutputError(
                 "it was transcribed without a voice activity detector; remove its line from results.jsonl to "
-                "have it done again with one, or start over with --overwrite"
+                "have it done again with one, start over with --overwrite, or leave the format out"
             )
         place = " ".join(recording_of(row))
         return "".join(_line(place, region) for region in regions)

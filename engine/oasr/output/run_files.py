@@ -26,12 +26,39 @@ def check_places(writers: Mapping[str, Writer], rows: Iterable[Mapping[str, Any]
     Raises:
         OutputError: names the format and the rows.
     """
-    books = {
-        name: _Places(name, writer) for name, writer in writers.items() if isinstance(writer, SortedWriter)
-    }
+    books = _books(writers)
     for row in rows if books else ():
-        for book in books.values():
+        for book in books:
             book.enter(row)
+
+
+class ResultCheck:
+    """Whether the files of the list can be made of result rows; told before the work, not at its end.
+
+    Holds two 64-bit numbers a place of a sorted format.
+    """
+
+    def __init__(self, writers: Mapping[str, Writer]) -> None:
+        """`writers` are those of the run; the formats of scope "utterance" are passed over."""
+        self._writers = {n: w for n, w in writers.items() if w.scope == "run" and n != "jsonl"}
+        self._books = _books(self._writers)
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is a format that could refuse a row."""
+        return bool(self._writers)
+
+    def enter(self, row: Mapping[str, Any]) -> None:
+        """Take in the next row, in the order of the list.
+
+        Raises:
+            OutputError: names the format and the row.
+        """
+        for name, writer in self._writers.items():
+            render(name, writer, row, None)
+        if "error" not in row:  # failed rows have no place
+            for book in self._books:
+                book.enter(row)
 
 
 def write_run_file(path: Path, name: str, writer: Writer, results: Path) -> None:
@@ -67,6 +94,10 @@ def _sorted_texts(name: str, writer: Any, results: Path) -> Iterator[bytes]:
             yield writer.merge(texts).encode("utf-8")
 
 
+def _books(writers: Mapping[str, Writer]) -> list[_Places]:
+    return [_Places(name, writer) for name, writer in writers.items() if isinstance(writer, SortedWriter)]
+
+
 class _Places:
     """Who owns which place of one format."""
 
@@ -75,16 +106,30 @@ class _Places:
         self._owners: dict[int, int] = {}
 
     def enter(self, row: Mapping[str, Any]) -> Place:
-        """The place of `row`, which is free or its owner's."""
+        """The place of `row`, which is free or its owner's.
+
+        Raises:
+            OutputError: the format cannot write it, it is no UTF-8, or it is another owner's.
+        """
         try:
             place, owner = self._writer.place(row)
         except OutputError as error:
             raise OutputError(f"output format {self._name!r}: {error}") from error
+        called = " ".join(place)
+        try:
+            called.encode("utf-8")
+        except UnicodeEncodeError as error:
+            # `render` would write a `?` for each such byte, and two recordings would become one.
+            raise OutputError(
+                f"output format {self._name!r}: row {row_id(row)!r} is called {called!r} there, which holds "
+                "bytes that are not UTF-8: give the row an id in UTF-8 (for ctm and rttm a key `recording` "
+                "does, too), or leave the format out"
+            ) from error
         digest = _digest(owner)
         if self._owners.setdefault(_digest("\0".join(place)), digest) != digest:
             raise OutputError(
                 f"output format {self._name!r}: another recording than that of row {row_id(row)!r} ({owner}) "
-                f"is called {' '.join(place)!r} too; give the rows of both a key `recording` that tells them "
+                f"is called {called!r} too; give the rows of both a key `recording` that tells them "
                 "apart, or leave the format out"
             )
         return place

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from oasr.errors import OutputError
 from oasr.output.append_file import AppendFile
@@ -29,7 +29,7 @@ from oasr.output.jsonl import encode_line
 from oasr.output.name_book import NameBook
 from oasr.output.partial_file import PartialFile
 from oasr.output.results_file import RESULTS_NAME, atomic_file, drop_failed, read_results, rewrite_in_order
-from oasr.output.run_files import write_run_file
+from oasr.output.run_files import ResultCheck, write_run_file
 from oasr.output.run_record import RUN_NAME, write_record
 from oasr.output.writers import Writer, build_writers, render
 from oasr.types import RequestOutput
@@ -58,7 +58,7 @@ class RunFolder:
         path: str | os.PathLike[str],
         *,
         resume: bool = False,
-        overwrite: bool = False,
+        overwrite: bool | Literal["later"] = False,
         formats: Iterable[str] | Mapping[str, Writer] = (),
         protected_paths: Iterable[str | os.PathLike[str]] = (),
     ) -> RunFolder:
@@ -67,7 +67,7 @@ class RunFolder:
         Args:
             path: the folder; created with its parents.
             resume: go on where results.jsonl ends.
-            overwrite: remove what oasr wrote there before; other files stay.
+            overwrite: remove what oasr wrote there before; other files stay. "later": in `start_over`.
             formats: names of `WRITERS`, or what `build_writers` made of them; `jsonl` is always written.
             protected_paths: the manifest and the inputs, which no output may replace.
 
@@ -79,7 +79,7 @@ class RunFolder:
         writers = dict(formats) if isinstance(formats, Mapping) else build_writers(formats)
         folder = Path(path)
         check_protected(folder, [w.suffix for w in writers.values() if w.scope == "run"], protected_paths)
-        check_folder(folder, resume=resume, overwrite=overwrite)
+        check_folder(folder, resume=resume, overwrite=bool(overwrite))
         with _explained(folder, "cannot be used for output"):
             folder.mkdir(parents=True, exist_ok=True)
             run = cls(folder, writers)
@@ -90,22 +90,38 @@ class RunFolder:
                 raise
         return run
 
-    def _begin(self, resume: bool, overwrite: bool) -> None:
+    def start_over(self) -> None:
+        """Remove what oasr wrote here before. Call it before the first row, after `overwrite="later"`.
+
+        Raises:
+            OutputError: something cannot be removed, or a file that is not oasr's has a name that is needed.
+        """
+        with _explained(self.path, "the earlier results cannot be removed"):
+            self._names.remove_files()
+            self._log.truncate(0)
+            self._reserve_names()
+
+    def _begin(self, resume: bool, overwrite: bool | Literal["later"]) -> None:
         # Behind the lock: before it, the file might be one that another run is writing.
         clear_temporary(self.path)
         if overwrite:
-            self._names.remove_files()
-            self._log.truncate(0)
-        elif resume:
+            if overwrite != "later":
+                self.start_over()
+            return
+        if resume:
             self._log.drop_half_line()
             self._read_stored()
         elif self._log.size:  # another run began here since the check
             raise not_empty(self.path)
-        # Now, since a file of somebody else's by that name must not come out behind the work.
+        self._reserve_names()
+
+    def _reserve_names(self) -> None:
+        # Early, since a file of somebody else's by that name must not come out behind the work.
         for writer in self._run_writers.values():
             self._names.reserve(writer.suffix)
 
     def _read_stored(self) -> None:
+        check = ResultCheck(self._run_writers)
         for number, (offset, utterance_id, row) in enumerate(read_results(self._log.path), 1):
             if utterance_id in self._stored:
                 first = list(self._stored).index(utterance_id) + 1
@@ -115,8 +131,7 @@ class RunFolder:
                 )
             self._stored[utterance_id] = offset
             self._write_files(utterance_id, row, None)
-            for name, writer in self._run_writers.items():
-                render(name, writer, row, None)  # what it refuses must not come out after the work
+            check.enter(row)
 
     @property
     def done_ids(self) -> Collection[str]:

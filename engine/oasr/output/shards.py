@@ -14,8 +14,10 @@ from typing import Any
 
 from oasr.errors import OutputError
 from oasr.output.results_file import RESULTS_NAME, read_results
+from oasr.output.run_files import ResultCheck
 from oasr.output.run_folder import RunFolder
 from oasr.output.run_record import RUN_NAME, differences, now, read_record
+from oasr.output.writers import Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +109,27 @@ def rows_in_order(shards: Sequence[Shard]) -> Iterator[tuple[tuple[int, int], st
             raise OutputError(f"{shard.folder}: it holds more rows than its shard of the list has")
 
 
-def merge(shards: Sequence[Shard], into: RunFolder, command: str) -> dict[str, int]:
+def check_formats(shards: Sequence[Shard], writers: Mapping[str, Writer]) -> None:
+    """Refuse formats that the rows of all shards together cannot be written in, before the folder is made.
+
+    Raises:
+        OutputError: names the format and the row.
+    """
+    check = ResultCheck(writers)
+    for _, _, row in rows_in_order(shards) if check.needed else ():
+        check.enter(row)
+
+
+def merge(
+    shards: Sequence[Shard], into: RunFolder, command: str, formats: Sequence[str] = ()
+) -> dict[str, int]:
     """Write the rows of all shards in the order of the list, their files, and a record; returns the counts.
+
+    Args:
+        shards: what `open_shards` gave.
+        into: a folder of `formats`.
+        command: what the record calls the command.
+        formats: their names, which a run that goes on with the folder writes again.
 
     Raises:
         OutputError: as `rows_in_order`, or the folder cannot be written.
@@ -121,7 +142,9 @@ def merge(shards: Sequence[Shard], into: RunFolder, command: str) -> dict[str, i
     into.finish()
     rows = shards[0].record["list"]["rows"]
     counts = {"rows": rows, "ok": results - failed, "failed": failed, "left": 0}
-    into.write_record(_merged(shards, command, counts) | {"results_per_row": into.results_per_row()})
+    record = _merged(shards, command, counts)
+    record["settings"] = {**record["settings"], "--format": list(formats)}
+    into.write_record(record | {"results_per_row": into.results_per_row()})
     return counts
 
 

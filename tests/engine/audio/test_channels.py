@@ -53,6 +53,7 @@ def test_split_gives_a_row_a_channel():
     pairs = read_waveforms(array(samples), 8000, "split")
     assert [row.id for row, _ in pairs] == ["u-ch0", "u-ch1", "u-ch2"]
     assert [(row.part, row.channel, row.index) for row, _ in pairs] == [(0, 0, 4), (1, 1, 4), (2, 2, 4)]
+    assert [row.parts for row, _ in pairs] == [3, 3, 3]
     assert [row.row for row, _ in pairs] == [{"k": 1, "channel": c} for c in range(3)]
     for c, (_, waveform) in enumerate(pairs):
         ((_, alone),) = read_waveforms(array(samples), 8000, c)
@@ -62,6 +63,7 @@ def test_split_gives_a_row_a_channel():
 
 def test_split_leaves_a_mono_recording_its_id():
     ((row, _),) = read_waveforms(array(sweep(0.1)), 16000, "split")
+    assert (row.part, row.parts) == (0, 1)
     assert row.id == "u" and row.part == 0 and row.row == {"k": 1}
 
 

@@ -194,6 +194,7 @@ def test_a_long_recording_that_breaks_tells_it_for_each_of_its_rows():
         got = list(loader)
     failures = [loaded for loaded in got if loaded.failure]
     assert [loaded.utterance.id for loaded in failures] == ["s-ch0", "s-ch1"]
+    assert [(loaded.failure.part, loaded.failure.parts) for loaded in failures] == [(0, 2), (1, 2)]
     assert {loaded.failure.stage for loaded in failures} == {"audio"}
     assert any(place(loaded) == 1 for loaded in got)
 

@@ -73,6 +73,13 @@ def test_duplicates_are_refused_across_shards(write):
         open_inputs([str(path)], InputOptions(shard=(1, 2))).check_ids()
 
 
+def test_the_rows_of_all_shards_can_be_looked_at_from_one(write):
+    path = str(write("list.jsonl", A, B, C))
+    shard = open_inputs([path], InputOptions(shard=(1, 2)))
+    assert list(shard.all_shards()) == list(open_inputs([path]))
+    assert [row.id for row in shard] == ["b"]
+
+
 def test_sources_are_what_an_output_must_not_overwrite(mixed):
     sources = open_inputs(mixed).sources
     assert set(sources) == {*mixed, f"{mixed[2]}/wav.scp"}

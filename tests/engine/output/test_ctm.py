@@ -74,6 +74,14 @@ def test_white_space_in_a_name_is_refused(row):
         check_places(build_writers(["ctm"]), [row])
 
 
+@pytest.mark.parametrize("name", ["ctm", "rttm"])
+def test_a_name_that_is_not_utf8_is_refused(name):
+    row = {"id": "r/caf\udce9.wav", "audio": "r/caf\udce9.wav"}
+    with pytest.raises(OutputError, match=rf"'{name}': row .* is called 'caf\\udce9 1' .* not UTF-8"):
+        check_places(build_writers([name]), [row])
+    check_places(build_writers([name]), [row | {"recording": "café"}])
+
+
 def test_two_recordings_of_one_name_are_refused_and_two_stretches_of_one_are_not():
     stretch = {"offset": 1.0}
     same = [{"id": "1", "audio": "a/x.wav"} | stretch, {"id": "2", "audio": "a/x.wav"} | stretch]

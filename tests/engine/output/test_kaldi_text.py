@@ -59,6 +59,13 @@ def test_white_space_in_an_id_is_refused(name):
         check_places(build_writers(["kaldi"]), [{"id": name}])
 
 
+@pytest.mark.parametrize("name", ["caf\udce9.wav", "caf\udce8.wav"])
+def test_an_id_that_is_not_utf8_is_refused(name):
+    """Both would be written as `caf?.wav`."""
+    with pytest.raises(OutputError, match=r"'kaldi': row 'caf\\udce..wav' .* not UTF-8: give the row an id"):
+        check_places(build_writers(["kaldi"]), [{"id": name}])
+
+
 def test_a_stored_row_with_such_an_id_stops_a_resume(tmp_path):
     output = RequestOutput("two words", text="x")
     with RunFolder.open(tmp_path) as run:

@@ -72,6 +72,18 @@ def test_language_and_duration_of_the_manifest_stay_unless_null():
     assert result_row({"id": "u", "lang": "de"}, "u", output())["language"] == "en"
 
 
+@pytest.mark.parametrize("zero", [0, 0.0, "0", "0.0"])
+def test_a_duration_of_zero_counts_as_not_given(zero):
+    measured = output(segments=((0.0, 1.23456, "hello there"),))
+    result = result_row({"id": "u", "duration": zero}, "u", measured)
+    assert result["duration"] == 1.235 and "segments" not in result
+    for key in ("offset", "start", "end"):
+        row = {"id": "u", "duration": zero, key: 0}
+        assert result_row(row, "u", output())["duration"] == zero, (
+            "an empty stretch is not an unmeasured file"
+        )
+
+
 def test_an_earlier_result_used_as_manifest_leaves_nothing_stale():
     first = result_row(
         {"id": "u", "audio": "a.wav"},
