@@ -8,6 +8,7 @@ to results on the host, and of the launch alone on the device; beside it, as sca
 log-probabilities once (argmax) and torch.topk cost, and the forward of a 12-layer Conformer of width 512
 in half precision over as many frames.
 `--torchaudio` also times its cuda_ctc_decoder at the first setting.
+Exits with 1 when a test fails or a case differs.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ SETTINGS = (  # rows, frames, vocabulary, beam
 )
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -52,16 +53,19 @@ def main() -> None:
     build()
     sys.path.insert(0, str(ROOT / "tests"))
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, Python {sys.version.split()[0]}")
+    wrong = 0
     if not args.skip_tests:
         tests = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider", *TESTS]
-        print("tests:", subprocess.run(tests, cwd=ROOT, check=False).returncode, flush=True)
+        wrong = subprocess.run(tests, cwd=ROOT, check=False).returncode
+        print("tests:", wrong, flush=True)
     if args.cases:
-        compare(args.cases)
+        wrong += compare(args.cases)
     for setting in SETTINGS:
         measure(*setting)
     encoder_forward(32, 500)
     if args.torchaudio:
         torchaudio_decoder(*SETTINGS[0])
+    return 1 if wrong else 0
 
 
 def build() -> None:
@@ -77,8 +81,8 @@ def build() -> None:
     raise SystemExit(done.returncode)
 
 
-def compare(cases: int) -> None:
-    """Random cases on the GPU and on the CPU; every bit has to agree."""
+def compare(cases: int) -> int:
+    """Random cases on the GPU and on the CPU, of which every bit has to agree; how many differ."""
     from helpers.ctc import Case, random_case, same
 
     wrong, start = 0, time.perf_counter()
@@ -91,6 +95,7 @@ def compare(cases: int) -> None:
     print(
         f"{cases} random cases, {wrong} differ from the CPU ({time.perf_counter() - start:.0f} s)", flush=True
     )
+    return wrong
 
 
 def posteriors(rows: int, frames: int, vocab: int) -> torch.Tensor:
@@ -172,4 +177,4 @@ def torchaudio_decoder(rows: int, frames: int, vocab: int, beam: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

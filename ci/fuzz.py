@@ -97,11 +97,14 @@ def _worker(target: Target, folder: Path, numbers: tuple[int, int], to: tuple[Ta
         command, stdout=subprocess.PIPE, stderr=stderr, env=environment
     ) as worker:  # fmt: skip
         lines = _Lines(worker.stdout.fileno())
-        while (said := lines.next(SILENT_S * (1 if tally.inputs else 10))) and time.monotonic() < until:
+        while said := lines.next(SILENT_S * (1 if tally.inputs else 10)):
             at = int(_NUMBER.fullmatch(said["begins"])[1])
             tally.inputs += "fault" not in said
             if "fault" in said:
                 _note(target, at, said["fault"], tally, save)
+            # Behind the note: a fault that comes late is a fault.
+            if time.monotonic() >= until:
+                break
         ended = worker.poll() is not None or lines.closed
         if not ended:
             worker.kill()

@@ -137,6 +137,7 @@ def judge_list(found: Watched, total: int, out: Path) -> bool:
     wall, cpu, work = (late / early for early, late in zip(first, last, strict=True))
     spread = (max(rss) - min(rss)) / (max(rss) + min(rss))
     return verdict(
+        (f"the command ended with exit code {found.code}", found.code == 0),
         (f"{len(written)} results of {total} rows, {failed} failed", len(written) == total and not failed),
         (f"RSS behind the first tenth: medians within ±{spread:.1%} (±5 %)", spread <= RSS_SPREAD),
         (f"handles: medians {span(handles)}", max(handles) - min(handles) <= HANDLES),

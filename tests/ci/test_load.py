@@ -56,7 +56,7 @@ def steady(load, rows=1000, **last):
     `speed` is the machine's then, of which its work takes no notice.
     """
     watch = importlib.import_module("load_watch")
-    found = watch.Watched()
+    found = watch.Watched(code=last.get("code", 0))
     at, work, handles, rss = 0.0, 0.0, 7, 500.0
     for count in range(0, rows + 1, 10):
         in_last = count > rows * 0.9
@@ -78,6 +78,7 @@ def steady(load, rows=1000, **last):
         ({"seconds": 1.2, "speed": 1.2}, "last tenth"),
         ({"speed": 0.5}, ""),
         ({"failed": 1}, "results"),
+        ({"code": 1}, "exit code"),
     ],
 )
 def test_what_grows_or_slows_down_is_told(load, tmp_path, capsys, last, bad):

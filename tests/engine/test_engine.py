@@ -78,6 +78,15 @@ def test_failed_rows_keep_their_place(make, tmp_path):
     assert (outputs[0].text, outputs[4].text) == (text(13), text(27))
 
 
+def test_a_prompt_that_no_tokenizer_could_read_fails_its_row_alone(make):
+    rows = [
+        Utterance(str(n), samples=clip(13), sample_rate=RATE, prompt=p) for n, p in enumerate(("\udce9", ""))
+    ]
+    refused, good = make().transcribe(rows)
+    assert refused.error_stage == "admission" and "text that UTF-8 can write" in refused.error_message
+    assert good.text == text(13)
+
+
 def test_stream_pairs_every_row_with_its_result(make):
     rows = [
         Utterance(f"u{n}", index=i, samples=clip(n), sample_rate=RATE) for i, n in enumerate(range(6, 60))

@@ -115,6 +115,8 @@ def _x_labels(labels: Sequence[tuple[float, str]], unit: str) -> list[str]:
 
 def _ceiling(value: float) -> float:
     """The top of an axis that holds `value`: four or more ticks of a round step."""
+    # Of a list that failed whole every RTFx is 0, and an axis has to have a length.
+    value = value or 1.0
     step = round_step(value / 5)
     return step * -(-value // step)
 

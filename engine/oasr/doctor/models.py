@@ -50,11 +50,18 @@ def _absent(name: str) -> Finding:
 
 def _other(model: str) -> Finding:
     """A checkpoint by path, or a hub id."""
-    from oasr.checkpoints.resolve import resolve
+    from oasr.checkpoints import hub
+    from oasr.checkpoints.resolve import hub_id, resolve
 
     if not Path(model).exists() and "/" not in model:
         mend = "give --model a name that `oasr models list` shows, a checkpoint folder or a hub id"
         return Finding(f"model {model}", "fails", "no named model, folder or file", mend)
+    there = None if Path(model).expanduser().exists() else hub_id(model)
+    # Asked first, since `resolve` would fetch it, which may be gigabytes that nobody asked for.
+    if there is not None and hub.cached(*there) is None:
+        repo, revision = there
+        mend = f"hf download {repo}" + (f" --revision {revision}" if revision else "")
+        return Finding(f"model {model}", "fails", "not on this machine", mend)
     try:
         checkpoint = resolve(model)
     except CheckpointError as error:

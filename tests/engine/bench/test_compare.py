@@ -72,6 +72,13 @@ def test_different_work_is_refused_unless_allowed(other, words):
     assert len(compare(make_report(), other, allow_different=True).different_work) == 1
 
 
+def test_models_without_a_digest_are_told_apart_by_their_names():
+    one, other = (make_report(measured(model=MODEL | {"name": n, "sha256": None})) for n in ("one", "other"))
+    assert compare(one, one).different_work == ()
+    with pytest.raises(OptionsError, match=r"models differ, one .* against other"):
+        compare(one, other)
+
+
 def test_rows_that_failed_on_one_side_are_different_work():
     other = make_report()
     other["runs"][0] |= {"failed": 2, "audio_s": 18.0}

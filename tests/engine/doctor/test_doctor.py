@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -127,11 +129,37 @@ def test_a_checkpoint_folder_is_recognised(repo_root, tmp_path):
     assert list(models.check_models(str(tmp_path)))[-1].status == "fails"
 
 
+@pytest.mark.parametrize(
+    ("asked", "mend"),
+    [("owner/name", "hf download owner/name"), ("owner/name@v2", "hf download owner/name --revision v2")],
+)
+def test_a_model_of_the_hub_is_looked_for_and_never_fetched(monkeypatch, repo_root, asked, mend):
+    from oasr.checkpoints import hub
+
+    monkeypatch.setattr(hub, "download", lambda *_: pytest.fail("a check must not download"))
+    monkeypatch.setattr(hub, "cached", lambda *_: None)
+    found = list(models.check_models(asked))[-1]
+    assert (found.status, found.found, found.mend) == ("fails", "not on this machine", mend)
+    monkeypatch.setattr(hub, "cached", lambda *_: repo_root / "tests" / "checkpoints" / "digits-conformer")
+    assert list(models.check_models(asked))[-1].status == "ok"
+
+
 def test_little_room_is_told(monkeypatch):
     monkeypatch.setattr(room, "_free_memory", lambda: 2**20)
     monkeypatch.setattr(room.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 0}))
     found = list(room.check_room(""))
     assert [one.status for one in found] == ["warning"] * 4 and all(one.mend for one in found)
+
+
+def test_a_cache_that_cannot_be_kept_is_told(monkeypatch):
+    monkeypatch.setattr(room, "cache_dir", lambda: Path(os.devnull, "oasr"))
+    monkeypatch.setattr(room.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 2**40}))
+    first = next(room.check_room(""))
+    assert (
+        first.status == "warning"
+        and "may not be written to" in first.found
+        and "OASR_CACHE_DIR" in first.mend
+    )
 
 
 @pytest.mark.parametrize("json", [False, True])
