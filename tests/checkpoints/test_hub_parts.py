@@ -134,3 +134,8 @@ def test_files_that_nobody_asked_for_need_not_be_here(write, monkeypatch) -> Non
     assert hub.cached("owner/toy") == folder
     listed.append("generation_config.json")
     assert hub.cached("owner/toy") is None
+    # It can be used all the same, which is what whoever only looks wants to know.
+    assert hub.present("owner/toy") == folder
+    (folder / "tokenizer.json").unlink(missing_ok=True)
+    (folder / "vocab.json").unlink(missing_ok=True)
+    assert hub.present("owner/toy") is None

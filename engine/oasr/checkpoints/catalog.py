@@ -52,7 +52,7 @@ def installed(name: str) -> bool:
         return True
     if entry.pieces and packages.assembled_folder(entry).is_dir():
         return True
-    return entry.hub is not None and hub.cached(entry.hub.repo, entry.hub.revision) is not None
+    return entry.hub is not None and hub.present(entry.hub.repo, entry.hub.revision) is not None
 
 
 def locate(name: str) -> Path | None:
@@ -116,7 +116,7 @@ def verify(name: str) -> list[FileCheck]:
     if folder is not None:
         return _rehash(folder, {file: wanted.sha256 for file, wanted in entry.files.items()})
     if entry.hub is not None:
-        snapshot = hub.cached(entry.hub.repo, entry.hub.revision)
+        snapshot = hub.present(entry.hub.repo, entry.hub.revision)
         if snapshot is not None:
             names: dict[str, str | None] = {p.name: None for p in sorted(snapshot.iterdir()) if p.is_file()}
             return _rehash(snapshot, {**names, **entry.hub.sha256})

@@ -75,7 +75,20 @@ def _git_sha1(path: Path) -> str:
 def cached(repo: str, revision: str | None = None) -> Path | None:
     """Folder of a snapshot that is on this machine with all that reading it takes, or None."""
     folder, listed = _found(repo, revision)
-    return folder if folder is not None and listed and _has_weights(folder) and _has_rest(folder) else None
+    return folder if folder is not None and listed and _usable(folder) else None
+
+
+def present(repo: str, revision: str | None = None) -> Path | None:
+    """As `cached`, also where small files of the repository are absent that not every checkpoint has.
+
+    `fetch` would look for those first, and does without them when the hub cannot be reached.
+    """
+    folder, _ = _found(repo, revision)
+    return folder if folder is not None and _usable(folder) else None
+
+
+def _usable(folder: Path) -> bool:
+    return _has_weights(folder) and _has_rest(folder)
 
 
 def download(repo: str, revision: str | None = None) -> Path:

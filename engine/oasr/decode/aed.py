@@ -188,9 +188,11 @@ class AedDecodeStrategy(IncrementalArStrategy):
         """
         model = self.model
         for row in rows:
-            row.facts["language"] = model.stated_language(row.request.options)
+            stated = model.stated_language(row.request.options)
+            # A model from elsewhere may give back what was asked for as it was written.
+            row.facts["language"] = None if stated is None else model.validate_language(stated)
         unknown = [i for i, row in enumerate(rows) if row.facts["language"] is None]
-        if not unknown:
+        if not unknown or not model.is_multilingual:
             return
         start = torch.full((len(unknown), 1), model.sot_id, dtype=torch.int64, device=self.device)
         logits, _ = model.decoder.prefill(start, encoder_out.rows(torch.tensor(unknown)), 1)

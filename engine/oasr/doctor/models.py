@@ -56,9 +56,10 @@ def _other(model: str) -> Finding:
     if not Path(model).exists() and "/" not in model:
         mend = "give --model a name that `oasr models list` shows, a checkpoint folder or a hub id"
         return Finding(f"model {model}", "fails", "no named model, folder or file", mend)
-    there = None if Path(model).expanduser().exists() else hub_id(model)
+    # With a `~` it is a path, for `resolve` to judge: there may be no such user.
+    there = None if Path(model).exists() or model.startswith("~") else hub_id(model)
     # Asked first, since `resolve` would fetch it, which may be gigabytes that nobody asked for.
-    if there is not None and hub.cached(*there) is None:
+    if there is not None and hub.present(*there) is None:
         repo, revision = there
         mend = f"hf download {repo}" + (f" --revision {revision}" if revision else "")
         return Finding(f"model {model}", "fails", "not on this machine", mend)

@@ -58,14 +58,16 @@ class OfflineExecutor:
         self._in_flight: tuple[MicroBatch, PendingDecode] | None = None
         self._suspects: list[tuple[Sequence[Request], Exception]] = []
         self._skipped = 0
-        self._longest = 0  # window in samples of all requests so far
+        self._longest = 0  # window in samples, of the requests since there was nothing to do
         self.interactive = True
 
     # Queue ------------------------------------------------------------------------------------
 
     def add(self, request: Request) -> None:
         """Queue a request."""
-        self._longest = max(self._longest, self.strategy.window_samples(request))
+        # Of what is in here now: one long row must not narrow every list after its own.
+        before = self._longest if self.has_work else 0
+        self._longest = max(before, self.strategy.window_samples(request))
         self._buffer.add(request)
 
     @property

@@ -85,7 +85,7 @@ def _model(name: str, roots: Roots) -> str | None:
         return str(path)
     # The hub's cache and never the hub: a check must not pull gigabytes, nor depend on the network.
     repo, _, revision = name.partition("@")
-    cached = hub.cached(repo, revision or None) if repo.count("/") == 1 else None
+    cached = hub.present(repo, revision or None) if repo.count("/") == 1 else None
     return None if cached is None else name
 
 

@@ -14,8 +14,8 @@ from oasr.manifest.reader import failure
 from oasr.types import RowFailure, Utterance
 
 Entry = tuple[int, bytes]
-_SPLIT = (b"split", rb"\u006", rb"\u007")
-"""The word, and what the escape of a letter in it begins with."""
+_SPLIT, _CHANNEL, _ESCAPES = b'"split"', b'"channel"', (rb"\u006", rb"\u007")
+"""What a row holds that asks for its channels apart, and what the escape of a letter in those begins with."""
 
 
 class JsonlReader:
@@ -70,10 +70,12 @@ class JsonlReader:
 
     def split_ids(self) -> Iterator[str]:
         """See `Reader.split_ids`. A file without the word is not parsed: it may have millions of rows."""
-        if not self.lines.mentions(_SPLIT):
+        if not self.lines.mentions((_SPLIT, *_ESCAPES)):
             return
         for entry in self.entries():
-            if any(word in entry[1] for word in _SPLIT):
+            line = entry[1]
+            # Both: `split` alone is a key of many lists, and names what a row is for.
+            if (_SPLIT in line and _CHANNEL in line) or any(escape in line for escape in _ESCAPES):
                 row = self.row(entry, 0)
                 if isinstance(row, Utterance) and row.channel == "split":
                     yield row.id

@@ -21,9 +21,9 @@ def recording_of(row: Mapping[str, Any]) -> tuple[str, str]:
     Raises:
         OutputError: white space in the name.
     """
-    name, channel = row_id(row) or "", row.get("channel")
+    name, channel = row_id(row) or "", _number(row.get("channel"))
     # A row that was split has its channel's number at the end of its id, too.
-    if isinstance(channel, int):
+    if channel is not None:
         name = name.removesuffix(f"-ch{channel}") or name
     audio, stated = audio_of(row), row.get("recording")
     made = audio is not None and name.startswith(audio)  # an id that was made from the path
@@ -36,7 +36,16 @@ def recording_of(row: Mapping[str, Any]) -> tuple[str, str]:
             f"recording {name!r} holds white space, which divides the fields of the file: give the row "
             "a key `recording` with a name without it, or leave the format out"
         )
-    return name, str(channel + 1 if isinstance(channel, int) else 1)
+    return name, str(1 if channel is None else channel + 1)
+
+
+def _number(channel: Any) -> int | None:
+    """A channel as lists may spell it: 1, "1" and, from tables with gaps, 1.0; None = no single one."""
+    if isinstance(channel, str) and channel.isascii() and channel.isdigit():
+        channel = float(channel)
+    if isinstance(channel, bool) or not isinstance(channel, int | float) or not 0 <= channel < 1e9:
+        return None
+    return int(channel) if channel == int(channel) else None
 
 
 def audio_of(row: Mapping[str, Any]) -> str | None:

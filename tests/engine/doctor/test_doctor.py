@@ -137,10 +137,12 @@ def test_a_model_of_the_hub_is_looked_for_and_never_fetched(monkeypatch, repo_ro
     from oasr.checkpoints import hub
 
     monkeypatch.setattr(hub, "download", lambda *_: pytest.fail("a check must not download"))
-    monkeypatch.setattr(hub, "cached", lambda *_: None)
+    monkeypatch.setattr(hub, "present", lambda *_: None)
     found = list(models.check_models(asked))[-1]
     assert (found.status, found.found, found.mend) == ("fails", "not on this machine", mend)
-    monkeypatch.setattr(hub, "cached", lambda *_: repo_root / "tests" / "checkpoints" / "digits-conformer")
+    here = repo_root / "tests" / "checkpoints" / "digits-conformer"
+    monkeypatch.setattr(hub, "present", lambda *_: here)
+    monkeypatch.setattr(hub, "cached", lambda *_: here)
     assert list(models.check_models(asked))[-1].status == "ok"
 
 

@@ -53,6 +53,9 @@ def test_words_without_a_confidence_or_with_odd_values_are_still_records():
         ({"id": "rec1", "audio": "sph2pipe -f wav x.sph |"}, "rec1 1"),
         ({"id": "u", "channel": 0}, "u 1"),
         ({"id": "u", "channel": 1}, "u 2"),
+        ({"id": "u", "channel": "1"}, "u 2"),
+        ({"id": "u", "channel": 1.0}, "u 2"),
+        ({"id": "u", "channel": 0.5}, "u 1"),
         ({"id": "u", "channel": "mix"}, "u 1"),
         ({"id": "call-ch1", "audio": "x.wav", "channel": 1}, "call 2"),  # split channels
         ({"id": "x.wav-ch0", "audio": "x.wav", "channel": 0}, "x 1"),
