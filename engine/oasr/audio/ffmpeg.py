@@ -10,6 +10,8 @@ import av
 import numpy as np
 
 from oasr.audio.streams import BLOCK_FRAMES, UnreadableError
+from oasr.audio.stretch import SLACK_S
+from oasr.errors import AudioError
 
 _PRE_ROLL_S = 1.0
 """Decoders carry state from packet to packet; this much is decoded and dropped before a stretch."""
@@ -51,10 +53,11 @@ class FfmpegStream:
             raise
         except Exception as error:
             self.close()
-            raise UnreadableError(f"FFmpeg: {_reason(error)}") from None
+            raise UnreadableError(f"FFmpeg: {_reason(self._reader.error or error)}") from None
         if self._ahead is None:
             self.close()
-            raise UnreadableError("FFmpeg: a container without any audio that decodes")
+            reason = self._reader.error and _reason(self._reader.error)
+            raise UnreadableError(f"FFmpeg: {reason or 'a container without any audio that decodes'}")
         self.sample_rate = int(self._ahead.sample_rate)
         self.channels = len(self._ahead.layout.channels)
         self._origin: int | None = self._ahead.pts
@@ -62,9 +65,14 @@ class FfmpegStream:
         self._ticks = (base.numerator * self.sample_rate, base.denominator)
         self._convert = _Converter(self._ahead)
         self.total = self._promised()
+        self._report_tracks()
 
     def blocks(self, first: int, last: int | None) -> Iterator[np.ndarray]:
-        """See AudioStream."""
+        """See AudioStream.
+
+        Raises:
+            AudioError: the frames end where the file could not be read.
+        """
         position, frames = self._start(first)
         parts: list[np.ndarray] = []
         held = 0
@@ -82,6 +90,9 @@ class FfmpegStream:
             if last is not None and position >= last:
                 break
         else:
+            if self._reader.error is not None:
+                at_s = position / self.sample_rate
+                raise AudioError(f"reading broke off at {at_s:.2f} s: {_reason(self._reader.error)}")
             self.total = self.total or position
         if held:
             yield np.concatenate(parts, axis=1).T
@@ -93,10 +104,11 @@ class FfmpegStream:
             self._container.close()
 
     def _open(self) -> None:
+        self._reader = _Reader(self._file)
         self._states_length = _mp3_states_length(self._file)
         self._file.seek(0)
         # Tags in an unknown encoding are no reason to refuse the sound.
-        self._container = av.open(self._file, metadata_errors="ignore", options=dict(_OPTIONS))
+        self._container = av.open(self._reader, metadata_errors="ignore", options=dict(_OPTIONS))
         streams = self._container.streams
         self._stream: Any = streams.best("audio")
         if self._stream is None:
@@ -106,16 +118,24 @@ class FfmpegStream:
     def _frames(self, from_pts: int | None = None) -> Iterator[Any]:
         """Decoded frames from where the container stands; a packet that does not decode is counted.
 
-        Packets that end before `from_pts` are passed over.
+        Packets that begin before `from_pts` are passed over. Where timestamps step back meanwhile there is no
+        frame: another recording follows (chained Ogg), and they do not tell the position any more.
         """
         packets = self._container.demux(self._stream)
+        passed: int | None = None
         while True:
             try:
                 packet = next(packets, None)
                 if packet is None:
                     return
-                if from_pts is not None and packet.pts is not None and packet.pts < from_pts:
-                    continue
+                if from_pts is not None and packet.pts is not None:
+                    if passed is not None and packet.pts < passed:
+                        return
+                    if packet.pts < from_pts:
+                        passed = packet.pts
+                        continue
+                    # The packets of a later recording may well lie before it, and are wanted.
+                    from_pts = None
                 frames = packet.decode()
             # FFmpeg's end of file is one of _ERRORS as well, and no packet that was lost.
             except EOFError:
@@ -165,6 +185,12 @@ class FfmpegStream:
                 position += part.shape[1]
                 yield part
 
+    def _report_tracks(self) -> None:
+        indices = [track.index for track in self._container.streams.audio]
+        if len(indices) > 1:
+            number = indices.index(self._stream.index) + 1
+            self.warnings.append(f"{len(indices)} audio tracks, only track {number} (counted from 1) is used")
+
     def _report(self) -> None:
         if self._lost:
             self.warnings.append(f"damaged: {self._lost} packets could not be decoded")
@@ -209,8 +235,29 @@ class FfmpegStream:
             return round(stream.duration * stream.time_base * self.sample_rate)
         # Matroska states a length for all tracks together: a film may go on when its sound is over.
         if name.startswith("matroska,") and len(self._container.streams) == 1 and self._container.duration:
-            return round(self._container.duration / av.time_base * self.sample_rate)
+            length = self._container.duration / av.time_base
+            # The length counts from 0, the frames from the first timestamp. A few milliseconds are the delay
+            # of the codec, which does not shorten it.
+            late = float((stream.start_time or 0) * stream.time_base)
+            return max(0, round((length - (late if late > SLACK_S else 0)) * self.sample_rate))
         return None
+
+
+class _Reader:
+    """A file whose read errors are kept: FFmpeg takes them for the end, or for a packet that is lost."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.error: OSError | None = None
+        self.seek, self.tell = file.seek, file.tell
+        self.name = getattr(file, "name", "")
+        self._read = file.read
+
+    def read(self, size: int) -> bytes:
+        try:
+            return self._read(size)
+        except OSError as error:
+            self.error = error
+            return b""
 
 
 class _Converter:

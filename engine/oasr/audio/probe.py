@@ -60,7 +60,7 @@ def probe(utterance: Utterance, channel: int | str = "mix") -> Probe:
 
 
 def _open(file: IO[bytes]) -> tuple[SndfileStream | FfmpegStream, str]:
-    reason = ""
+    reason, empty = "", False
     for decoder in (SndfileStream, FfmpegStream):
         file.seek(0)
         try:
@@ -69,8 +69,15 @@ def _open(file: IO[bytes]) -> tuple[SndfileStream | FfmpegStream, str]:
             reason = str(error)
             continue
         if isinstance(stream, SndfileStream):
+            # A writer that streams, or died, leaves a size of 0; FFmpeg reads such a file to its end.
+            if stream.total == 0:
+                stream.close()
+                empty = True
+                continue
             return stream, str(stream._file.format)
         return stream, str(stream._container.format.name)
+    if empty:
+        raise AudioError(Stretch().absent(None))
     raise AudioError(f"not a recording that can be decoded: {reason}")
 
 
