@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import time
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING
 
 from oasr.errors import OptionsError, OutputError, RowError
@@ -30,26 +32,51 @@ LONG_S = 120.0
 """A recording above this is no sample: one of some hours would take as long as the run it stands for."""
 
 
+class Spread:
+    """Some rows of a list, evenly spread over it; the list itself, which may have millions, is never held."""
+
+    def __init__(self) -> None:
+        """No row."""
+        self._rows: list[tuple[Utterance, float]] = []
+        self._seen, self._step = 0, 1
+
+    def add(self, row: Utterance, seconds: float) -> None:
+        """The next row of the list and its length."""
+        if self._seen % self._step == 0:
+            self._rows.append((row, seconds))
+            if len(self._rows) == 4 * SAMPLE:
+                del self._rows[1::2]
+                self._step *= 2
+        self._seen += 1
+
+    def chosen(self) -> list[tuple[Utterance, float]]:
+        """At most SAMPLE of them."""
+        count = min(SAMPLE, len(self._rows))
+        return [self._rows[index * len(self._rows) // count] for index in range(count)]
+
+
 @dataclass(slots=True)
 class Survey:
-    """What the headers say.
+    """What the headers say. Of a row no more than its length is kept, for their median.
 
     Attributes:
         rows: rows looked at.
         seconds: lengths that are known.
-        unknown: good rows whose length their header does not tell.
-        failures: a line for each row that would fail.
-        good: the rows that may be a sample, with their seconds.
+        unknown: good rows whose length is not known before they are decoded.
+        failing: rows that would fail.
+        failures: a line for each of the first ones.
+        short: the rows that may be a sample.
     """
 
     rows: int = 0
-    seconds: list[float] = field(default_factory=list)
+    seconds: array[float] = field(default_factory=lambda: array("d"))
     unknown: int = 0
     containers: Counter[str] = field(default_factory=Counter)
     rates: Counter[str] = field(default_factory=Counter)
     channels: Counter[str] = field(default_factory=Counter)
+    failing: int = 0
     failures: list[str] = field(default_factory=list)
-    good: list[tuple[Utterance, float]] = field(default_factory=list)
+    short: Spread = field(default_factory=Spread)
 
 
 def do(job: Job) -> int:
@@ -69,9 +96,9 @@ def do(job: Job) -> int:
                 survey = look(job, inputs, engine)
             for line in (*_described(survey), *_estimate(job, survey, engine), *_kept(job)):
                 console.result(line)
-    if not survey.failures:
+    if not survey.failing:
         return ExitCode.OK
-    return ExitCode.PARTIAL if len(survey.failures) < survey.rows else ExitCode.BROKEN
+    return ExitCode.PARTIAL if survey.failing < survey.rows else ExitCode.BROKEN
 
 
 def look(job: Job, inputs: InputList, engine: Engine) -> Survey:
@@ -85,12 +112,15 @@ def look(job: Job, inputs: InputList, engine: Engine) -> Survey:
             if isinstance(row, RowFailure):
                 raise RowError(row.message)
             _check_options(job, row, engine)
-            if row.command is not None and job.run.allow_pipes:
-                # How much a command writes is known only when it has run.
+            if (row.command is not None and job.run.allow_pipes) or _is_pipe(row.audio):
+                # How much a command writes is known only when it has run, and a pipe gives what it has once.
                 survey.unknown += 1
                 continue
             found = probe(row, job.run.channel)
         except (RowError, OptionsError) as error:
+            survey.failing += 1
+            if len(survey.failures) == SHOWN_FAILURES:
+                continue
             # A row that failed in the list names its place in its message already.
             where = row.origin or row.id
             text = str(error)
@@ -103,8 +133,16 @@ def look(job: Job, inputs: InputList, engine: Engine) -> Survey:
             survey.unknown += 1
         else:
             survey.seconds.append(found.duration_s)
-            survey.good.append((row, found.duration_s))
+            if found.duration_s <= LONG_S:
+                survey.short.add(row, found.duration_s)
     return survey
+
+
+def _is_pipe(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)  # noqa: PTH116 - "" is a Path, too
+    except (OSError, ValueError):
+        return False  # the reader says why
 
 
 def _check_options(job: Job, row: Utterance, engine: Engine) -> None:
@@ -139,13 +177,15 @@ def _kept(job: Job) -> Iterator[str]:
 
 
 def _described(survey: Survey) -> Iterator[str]:
-    failing = len(survey.failures)
+    import numpy as np
+
+    failing = survey.failing
     yield f"rows: {survey.rows} ({survey.rows - failing} can be read, {failing} would fail)"
     if survey.seconds:
-        known = sorted(survey.seconds)
+        known = np.array(survey.seconds)
         yield (
-            f"audio: {clock_time(sum(known))} ({sum(known) / 3600:.2f} h), "
-            f"a row {known[0]:.1f} to {known[-1]:.1f} s, median {median(known):.1f} s"
+            f"audio: {clock_time(known.sum())} ({known.sum() / 3600:.2f} h), "
+            f"a row {known.min():.1f} to {known.max():.1f} s, median {np.median(known):.1f} s"
         )
     if survey.unknown:
         yield f"length unknown before decoding: {survey.unknown} rows, which are not in the hours"
@@ -153,7 +193,7 @@ def _described(survey: Survey) -> Iterator[str]:
     for name, counter in counters:
         if counter:
             yield f"{name}: {', '.join(f'{value} ({count})' for value, count in counter.most_common())}"
-    for text in survey.failures[:SHOWN_FAILURES]:
+    for text in survey.failures:
         yield f"would fail: {text}"
     if failing > SHOWN_FAILURES:
         yield f"would fail: {failing - SHOWN_FAILURES} more"
@@ -163,12 +203,11 @@ def _estimate(job: Job, survey: Survey, engine: Engine) -> Iterator[str]:
     """Transcribe a few rows, spread over the list, and scale their time by the hours of the list."""
     from oasr.audio.loader import LoaderSettings
 
-    short = [(row, seconds) for row, seconds in survey.good if seconds <= LONG_S]
-    if not short:
+    sample = survey.short.chosen()
+    if not sample:
         yield "estimated time: none, since no row of up to two minutes can be read"
         return
-    count = min(SAMPLE, len(short))
-    sample = [short[index * len(short) // count] for index in range(count)]
+    count = len(sample)
     settings = LoaderSettings(engine.sample_rate, engine.config.workers, channel=job.run.channel)
     with console.busy(f"transcribing {count} rows"):
         # The first row pays for what is set up once; it is no part of the measurement.

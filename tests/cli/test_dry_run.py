@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from oasr.audio.probe import probe
 from oasr.errors import AudioError
 from oasr.types import Utterance
+
+from oasr_cli.dry_run import SAMPLE, Spread
 
 
 def test_it_counts_names_and_estimates(oasr, engines, manifest, wav, tmp_path):
@@ -39,6 +42,32 @@ def test_it_counts_names_and_estimates(oasr, engines, manifest, wav, tmp_path):
 def test_a_long_list_is_estimated_from_twenty_rows(oasr, engines, manifest):
     assert oasr("transcribe", manifest(50), "--dry-run").code == 0
     assert len(set(engines[0].heard)) == 20 and {"raa", "rbv"} <= set(engines[0].heard)
+
+
+@pytest.mark.parametrize("count", [0, 1, SAMPLE, 79, 80, 1000, 12345])
+def test_a_sample_is_bounded_and_spread_whatever_the_length_of_the_list(count):
+    spread = Spread()
+    for index in range(count):
+        spread.add(Utterance(f"u{index}", index=index), 1.0)
+        assert len(spread._rows) < 4 * SAMPLE
+    chosen = [row.index for row, _ in spread.chosen()]
+    assert len(chosen) == min(count, SAMPLE) and chosen == sorted(set(chosen))
+    steps = [b - a for a, b in zip(chosen, [*chosen[1:], count], strict=False)]
+    assert not steps or max(steps) <= 2.1 * count / len(chosen)
+
+
+def test_a_named_pipe_is_left_to_the_run(oasr, engines, manifest, tmp_path):
+    os.mkfifo(tmp_path / "pipe.wav")
+    # With an end held open, a reader would wait for what is written and a writer find the pipe still full.
+    held = os.open(tmp_path / "pipe.wav", os.O_RDWR)
+    try:
+        os.write(held, b"once")
+        done = oasr("transcribe", manifest(2, '{"id": "p", "audio": "pipe.wav"}'), "--dry-run")
+        assert os.read(held, 100) == b"once"
+    finally:
+        os.close(held)
+    assert done.code == 0 and "length unknown before decoding: 1 rows" in done.out
+    assert set(engines[0].heard) == {"raa", "rab"}
 
 
 def test_a_list_without_a_usable_row(oasr, engines, manifest):

@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from types import TracebackType
 from typing import IO, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -94,6 +95,40 @@ class DecodedAudio:
         return len(self.samples) / self.sample_rate
 
 
+class Source:
+    """A recording for any number of readings: it is opened once, since a pipe gives what it has only once.
+
+    Attributes:
+        utterance: its row.
+        cancel: gives up (ReadCancelledError) once set.
+    """
+
+    def __init__(
+        self, utterance: Utterance, allow_pipes: bool = False, cancel: threading.Event | None = None
+    ) -> None:
+        """Nothing is opened before the first reading."""
+        self.utterance, self.cancel = utterance, cancel
+        self._allow_pipes = allow_pipes
+        self._file: IO[bytes] | None = None
+
+    def file(self) -> IO[bytes]:
+        """See `open_source`."""
+        if self._file is None:
+            self._file = open_source(self.utterance, self._allow_pipes, self.cancel)
+        return self._file
+
+    def __enter__(self) -> Source:
+        """The source itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+
 class _Collect:
     def __init__(self, sample_rate: int, channels: int) -> None:
         self.blocks: list[np.ndarray] = []
@@ -111,30 +146,25 @@ def read_audio(
         AudioError: it cannot be read; the message names the file, what was expected and what was found.
         ReadCancelledError: `cancel` was set meanwhile.
     """
-    reading = decode(utterance, _Collect, allow_pipes=allow_pipes, cancel=cancel)
+    with Source(utterance, allow_pipes, cancel) as source:
+        reading = decode(source, _Collect)
     samples = np.concatenate(reading.sink.blocks)
     return DecodedAudio(samples, reading.sample_rate, utterance.offset, reading.warnings)
 
 
-def decode(
-    utterance: Utterance,
-    open_sink: SinkFactory[S],
-    *,
-    allow_pipes: bool = False,
-    cancel: threading.Event | None = None,
-) -> Reading[S]:
-    """Feed the samples of `utterance` to a sink, block by block, and say how it went.
+def decode(source: Source, open_sink: SinkFactory[S]) -> Reading[S]:
+    """Feed the samples of `source` to a sink, block by block, and say how it went.
 
     Raises:
         AudioError, ReadCancelledError: as `read_audio`.
     """
+    utterance, cancel = source.utterance, source.cancel
     try:
         stretch = Stretch.of(utterance)
         if utterance.samples is not None:
             reading = _drain(ArrayStream(utterance), stretch, open_sink, cancel)
         else:
-            with open_source(utterance, allow_pipes, cancel) as file:
-                reading = _best(file, stretch, open_sink, cancel)
+            reading = _best(source.file(), stretch, open_sink, cancel)
         return _judged(reading)
     except AudioError as error:
         where = utterance.audio or ("command" if utterance.command else "samples")

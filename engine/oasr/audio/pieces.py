@@ -14,7 +14,7 @@ import numpy as np
 
 from oasr.audio.channels import Channel, split_rows
 from oasr.audio.cutting import AudioWindow
-from oasr.audio.decode import decode
+from oasr.audio.decode import Source, decode
 from oasr.audio.waveform import MonoSink, cancelled_warning, channel_policy
 from oasr.audio.windows import Planning, WindowPlanner
 from oasr.errors import AudioError
@@ -78,17 +78,17 @@ class PieceReader:
             ReadCancelledError: `cancel` was set meanwhile.
         """
         policy = channel_policy(utterance, self.channel)
-        try:
-            self._run(_Recording(self, utterance, policy, emit), ())
-        except _MixCancelsError as found:
-            channel = found.channel
-            self._run(_Recording(self, utterance, channel, emit), (cancelled_warning(channel),))
+        with Source(utterance, self.allow_pipes, self.cancel) as source:
+            try:
+                _run(source, _Recording(self, utterance, policy, emit), ())
+            except _MixCancelsError as found:
+                channel = found.channel
+                _run(source, _Recording(self, utterance, channel, emit), (cancelled_warning(channel),))
 
-    def _run(self, recording: _Recording, warnings: tuple[str, ...]) -> None:
-        reading = decode(
-            recording.utterance, recording.open_sink, allow_pipes=self.allow_pipes, cancel=self.cancel
-        )
-        recording.finish(reading.sink.take, reading.warnings + warnings)
+
+def _run(source: Source, recording: _Recording, warnings: tuple[str, ...]) -> None:
+    reading = decode(source, recording.open_sink)
+    recording.finish(reading.sink.take, reading.warnings + warnings)
 
 
 class _MixCancelsError(Exception):

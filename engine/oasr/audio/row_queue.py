@@ -12,6 +12,8 @@ from oasr.audio.pieces import Piece
 from oasr.types import RowFailure, Utterance, Waveform
 
 _SLICE_S = 0.2
+_IN_FRONT = 4
+"""The row that comes next opens beyond `long_rows`, up to so many times as many that came out before it."""
 
 
 class RowDroppedError(Exception):
@@ -44,7 +46,7 @@ class QueueLimits:
     Attributes:
         rows: rows that may be taken from the list and not yet be consumed.
         seconds: audio seconds that may wait; the row that the consumer waits for always passes.
-        long_rows: long recordings that may be open at once.
+        long_rows: long recordings that may be open at once; some more where the consumer waits for them.
         sample_rate: Hz of windows.
         long_seconds: audio seconds of one long recording that may wait; its reader is faster than any model.
         overtaking: rows that may go past a long recording that is open; None = any number.
@@ -135,8 +137,12 @@ class RowQueue:
                 room = own_s + seconds <= self.limits.long_seconds and self._fits(seconds)
                 # One piece may always wait: rows that may not go past the recording could else keep it out.
                 return not own_s or room
-            # The row that all others wait for must not wait for them.
-            return number == self.next or len(self._long) < self.limits.long_rows
+            if len(self._long) < self.limits.long_rows:
+                return True
+            # The row that all others wait for must not wait for them. It may wait for those in front of it,
+            # which go on whatever is behind; else slow readers would open every long recording of the list.
+            in_front = sum(other < number for other in self._long)
+            return number == self.next and in_front < _IN_FRONT * self.limits.long_rows
 
         with self.state:
             self.state.wait_for(lambda: self.cancelled.is_set() or number in self._dropped or fits())

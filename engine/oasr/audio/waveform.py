@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 from oasr.audio.channels import Channel, ChannelPicker, parse_channel, split_rows
-from oasr.audio.decode import Reading, decode
+from oasr.audio.decode import Reading, Source, decode
 from oasr.audio.resample import Resampler
 from oasr.errors import AudioError, OptionsError
 from oasr.types import Utterance, Waveform
@@ -63,15 +63,16 @@ def read_waveforms(
         def open_sink(rate: int, channels: int) -> MonoSink:
             return MonoSink(chosen, rate, channels, sample_rate)
 
-        return decode(utterance, open_sink, allow_pipes=allow_pipes, cancel=cancel)
+        return decode(source, open_sink)
 
-    reading = run(policy)
-    warnings = reading.warnings
-    loudest = reading.sink.picker.loudest_if_cancelled()
-    if loudest is not None:
-        # Read a second time, which is rare; to hold every channel until the end would burden all others.
-        reading = run(loudest)
-        warnings += (cancelled_warning(loudest),)
+    with Source(utterance, allow_pipes, cancel) as source:
+        reading = run(policy)
+        warnings = reading.warnings
+        loudest = reading.sink.picker.loudest_if_cancelled()
+        if loudest is not None:
+            # Read a second time, which is rare; to hold every channel until the end would burden all others.
+            reading = run(loudest)
+            warnings += (cancelled_warning(loudest),)
     duration_s = reading.frames / reading.sample_rate
     outputs = reading.sink.finish()
     rows = split_rows(utterance, len(outputs)) if policy == "split" else [utterance]

@@ -156,6 +156,8 @@ def _parse_refused(line: bytes, fallback_id: str) -> ParsedLine:
     row, problem = lenient_json.read(line)
     # msgspec passes over the values of other keys unread: bytes there that are no UTF-8 hide no id.
     name = _head_id(line) or _stated_id(row, fallback_id)
+    if problem and name is None:
+        name = _plain_id(line)
     # An id with bytes replaced is not the row's own, and two rows could come to share it.
     if problem and (name is None or lenient_json.REPLACEMENT in name):
         name = fallback_id
@@ -168,6 +170,14 @@ def _head_id(line: bytes) -> str | None:
     except _UNDECODABLE:
         return None
     return _stated_id({"id": head.id, "key": head.key}, None)
+
+
+def _plain_id(line: bytes) -> str | None:
+    """The id that `plain_ids` makes for a row that states none, whatever its other keys hold."""
+    try:
+        return _unnamed_ids([_decode_unnamed(line)])[0]
+    except (*_UNDECODABLE, ManifestRowError):
+        return None
 
 
 def _stated_id(row: dict[str, Any], fallback_id: str | None) -> str | None:

@@ -135,11 +135,32 @@ def expand_glob(pattern: str) -> list[str]:
     A pattern with `**` gives files only: the folders it passes through are not inputs themselves.
 
     Raises:
-        ManifestError: nothing matches.
+        ManifestError: nothing matches, or a folder that it leads through cannot be listed or entered.
     """
+    _check_passage(pattern)
     matches = sorted(set(glob.glob(pattern, recursive=True)))  # noqa: PTH207 - Path.glob takes no absolute pattern
     if "**" in pattern:
         matches = [path for path in matches if not Path(path).is_dir()]
     if not matches:
         raise ManifestError(f"{pattern}: no file matches this pattern (current folder: {Path.cwd()})")
     return matches
+
+
+def _check_passage(pattern: str) -> None:
+    """Raise ManifestError for a folder that `glob` would pass over in silence, recordings and all."""
+    parts = pattern.split("/")
+    for at, part in enumerate(parts):
+        # What `**` enters is looked at with the part behind it, where there is one.
+        if part == "**" and at + 1 < len(parts):
+            continue
+        is_listed = glob.has_magic(part) or (at > 0 and parts[at - 1] == "**")
+        above = "/".join(parts[: at + (part == "**")])
+        for folder in glob.glob(f"{above}/", recursive=True) if at or above else [""]:  # noqa: PTH207
+            try:
+                if is_listed:
+                    os.scandir(folder or ".").close()
+                if part and not glob.has_magic(part):
+                    os.lstat(folder + part)
+            except OSError as error:
+                if error.errno not in (*_LEADS_NOWHERE, errno.ENOENT):
+                    raise _unlistable(Path(folder), error) from error

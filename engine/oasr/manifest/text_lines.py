@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +12,9 @@ from oasr.errors import ManifestError
 from oasr.manifest.lines import LineFile
 
 TRN_SUFFIX = ".trn"
-_TRN_LINE = re.compile(r"(.*?)\s*\(([^()\s]+)\)")
+# ASCII white space alone, which is what a Kaldi list to be transcribed is split at: ids may hold any other.
+_BLANKS = re.compile(r"\s+", re.ASCII)
+_TRN_LINE = re.compile(r"(.*?)\s*\(([^()\s]+)\)", re.ASCII)
 _TRN_COMMENT = ";;"
 _TRN_ALTERNATIVES = re.compile(r"\{.*/.*\}")
 
@@ -61,7 +64,7 @@ def read_table(lines: LineFile) -> dict[str, str]:
 
 def _kaldi(line: str, origin: str) -> TextLine:
     """`id` alone is an utterance without words."""
-    name, *words = line.split(None, 1)
+    name, *words = _BLANKS.split(line, maxsplit=1)
     return TextLine(name, words[0] if words else "", origin)
 
 
@@ -78,7 +81,7 @@ def _trn(line: str, origin: str) -> TextLine:
 
 def _decoded(lines: LineFile, number: int, line: bytes) -> str:
     try:
-        return line.decode().strip()
+        return line.decode().strip(string.whitespace)
     except UnicodeDecodeError as error:
         raise ManifestError(
             f"{lines.path}:{number}: expected UTF-8, found byte 0x{line[error.start]:02x} "

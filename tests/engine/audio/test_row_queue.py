@@ -78,6 +78,26 @@ def test_no_more_long_recordings_are_open_than_may_be():
     queue.close()
 
 
+def test_nor_does_each_open_that_comes_next_while_those_in_front_are_slow():
+    queue = make(long_rows=1)
+    for number in range(4):
+        in_time(lambda number=number: queue.put_piece(number, rows(number, ended=False), last=False))
+        assert taken(queue) == number
+    opened = threading.Event()
+    thread = threading.Thread(
+        target=lambda: (queue.put_piece(4, rows(4, ended=False), last=False), opened.set()), daemon=True
+    )
+    thread.start()
+    assert not opened.wait(0.1) and not queue.settled
+    # Those in front go on meanwhile, and one that ends makes room.
+    queue.put_piece(0, rows(0, ended=False), last=False)
+    assert taken(queue) == 0 and not opened.is_set()
+    queue.put_piece(0, rows(0), last=True)
+    assert taken(queue) == 0
+    assert opened.wait(10) and taken(queue) == 4
+    queue.close()
+
+
 def test_the_end_comes_behind_the_last_piece():
     queue = make()
     assert queue.wait_for_room() and queue.enter() == 0

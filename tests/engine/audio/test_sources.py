@@ -7,7 +7,10 @@ import pytest
 from helpers.audio_files import pcm16, sweep, wav_bytes
 from oasr.audio import source
 from oasr.audio.decode import read_audio
+from oasr.audio.pieces import PieceReader
 from oasr.audio.streams import ReadCancelledError
+from oasr.audio.waveform import read_waveforms
+from oasr.audio.windows import Planning
 from oasr.errors import AudioError
 from oasr.types import Utterance
 
@@ -29,6 +32,29 @@ def test_a_named_pipe_is_read_to_its_end(tmp_path):
     writer.start()
     assert len(read_audio(Utterance("u", str(tmp_path / "pipe"))).samples) == 16000
     writer.join()
+
+
+@pytest.mark.parametrize("piped", ["pipe", "command"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_channels_that_cancel_are_read_again_from_the_copy_of_what_came_once(tmp_path, piped, whole):
+    samples = sweep(1.0)
+    path = written(tmp_path / "x.wav", wav_bytes(pcm16(np.column_stack([samples, -samples])), channels=2))
+    if piped == "command":
+        row = Utterance("u", command=f"cat {path}; rm {path}")
+    else:
+        os.mkfifo(tmp_path / "pipe")
+        row = Utterance("u", str(tmp_path / "pipe"))
+        threading.Thread(target=Path(row.audio).write_bytes, args=(path.read_bytes(),), daemon=True).start()
+    if whole:
+        ((_, waveform),) = read_waveforms(row, 16000, allow_pipes=True)
+        found, warnings = waveform.samples, waveform.warnings
+    else:
+        pieces = []
+        PieceReader(16000, Planning(), allow_pipes=True).read(row, pieces.extend)
+        ((_, piece),) = pieces
+        found = np.concatenate([window.samples for window in piece.windows])
+        warnings = piece.ended.warnings
+    assert np.abs(found).max() > 0.1 and "channel 0, the loudest, is used alone" in warnings[0]
 
 
 def test_a_named_pipe_whose_writer_takes_its_time(tmp_path, monkeypatch):

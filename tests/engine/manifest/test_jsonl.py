@@ -122,6 +122,23 @@ def test_invalid_utf8_fails_the_row_under_its_own_id(rows):
     assert bad.id == "list.jsonl:1"
 
 
+@pytest.mark.parametrize("first", [b"", b'{"id": "x", "audio": "x.wav"}\n'])
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (b'{"audio": "a.wav", "note": "caf\xe9"}', "a.wav"),
+        (b'{"audio": "a.wav", "offset": 1, "duration": 2, "note": {"id": "\xe9"}}', "a.wav@1.000+2.000"),
+        (b'{"audio": "a.wav", "note": "\\ud83d", "more": 1, "more": 2}', None),
+        (b'{"audio": "a\xe9.wav"}', None),
+    ],
+)
+def test_a_failed_row_goes_by_the_id_that_is_searched_for_repeats(write, first, line, name):
+    (reader,) = open_inputs([str(write("list.jsonl", first + line, end=b""))])._readers
+    rows = [reader.row(entry, 0) for entry in reader.entries()]
+    assert [row.id for row in rows] == [one for block in reader.ids() for one in block]
+    assert isinstance(rows[-1], RowFailure) and rows[-1].id == (name or f"list.jsonl:{len(rows)}")
+
+
 @pytest.mark.parametrize(
     "value", ["NaN", "-Infinity", "1e999", "[1, NaN]", '{"x": NaN}', '"\\ud83d"', '{"\\ud83d": 1}']
 )

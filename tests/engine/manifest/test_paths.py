@@ -162,6 +162,43 @@ def test_listing_errors_name_the_folder(tree, monkeypatch):
         open_inputs(["in"])
 
 
+@pytest.mark.parametrize(
+    ("pattern", "enters"),
+    [
+        ("in/**/*.wav", True),
+        ("in/**", True),
+        ("in/**/x.wav", True),
+        ("in/*/*.mp3", True),
+        ("**/*.wav", True),
+        ("in/su[b]/*", True),
+        ("in/*/x.wav", True),
+        ("in/*.wav", False),
+        ("in/b*", False),
+    ],
+)
+def test_a_glob_passes_over_no_folder_that_it_cannot_list(tree, monkeypatch, pattern, enters):
+    scandir, lstat = os.scandir, os.lstat
+
+    def refuse(path):
+        if Path(path).name == "sub":
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    def refuse_below(path, **fields):
+        if "sub" in Path(path).parts[:-1]:
+            raise PermissionError(13, "Permission denied")
+        return lstat(path, **fields)
+
+    expected = ids(pattern) if not enters else []
+    monkeypatch.setattr(os, "scandir", refuse)
+    monkeypatch.setattr(os, "lstat", refuse_below)
+    if enters:
+        with pytest.raises(ManifestError, match="in/sub: the folder cannot be listed: Permission denied"):
+            open_inputs([pattern])
+    else:
+        assert ids(pattern) == expected == ["in/b.wav"]
+
+
 def test_missing_inputs(tmp_path):
     (row,) = open_inputs([f"{tmp_path}/gone.wav"])
     assert isinstance(row, Utterance), "a recording that is not there fails as a row, when it is opened"

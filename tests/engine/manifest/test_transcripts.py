@@ -52,6 +52,14 @@ def test_kaldi_text(name, tmp_path):
     assert {name: (row.text, row.reference) for name, row in references.items()}["spk-2"] == (None, "")
 
 
+def test_only_ascii_white_space_parts_an_id_from_its_words_as_in_a_list(tmp_path):
+    path = tmp_path / "text"
+    path.write_text("a\u00a0b \t hello\n\u3000\n\x1c\n\x1cc\u2003d \v\n", encoding="utf-8")
+    assert texts(str(path)) == {"a\u00a0b": "hello", "\u3000": "", "\x1c": "", "\x1cc\u2003d": ""}
+    path.write_text("hello (a\u00a0b)\n", encoding="utf-8")
+    assert texts(str(path)) == {"a\u00a0b": "hello"}
+
+
 @pytest.mark.parametrize("name", ["hyp.trn", "hyp", "HYP.TRN"])
 def test_trn(name, tmp_path):
     lines = [";; made by hand", *(f"{text} ({key})" for key, text in TEXTS.items())]
