@@ -55,6 +55,8 @@ class ParsedLine(NamedTuple):
 
 def parse_line(line: bytes, fallback_id: str) -> ParsedLine:
     """Read `line`; one in which no id can be trusted goes by `fallback_id`."""
+    if lenient_json.is_crowded(line):
+        return _parse_refused(line, fallback_id)
     try:
         row = _decode(line)
     except _UNDECODABLE:
@@ -68,6 +70,8 @@ def parse_line(line: bytes, fallback_id: str) -> ParsedLine:
 
 def line_id(line: bytes, fallback_id: str) -> str:
     """The id by which the row of `line` goes, made or stated."""
+    if lenient_json.is_crowded(line):
+        return _parse_refused(line, fallback_id).id or fallback_id
     try:
         row = _decode(line)
     except _UNDECODABLE:

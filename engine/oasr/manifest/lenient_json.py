@@ -11,8 +11,9 @@ from oasr.manifest import dialect
 
 REPLACEMENT = "\ufffd"
 _ARRAY_HINT = "; if the file is one JSON array, turn it into lines: jq -c '.[]'"
-MOST_NESTED = 100_000
-"""Arrays and objects on a line that is looked at here, each of which costs some microseconds."""
+MOST_NESTED, MOST_LENIENT = 200_000, 100_000
+"""Arrays and objects on a line, and on one that only Python's parser reads: each costs some microseconds, and
+a line may be long enough for millions of them."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -24,10 +25,12 @@ def read(line: bytes) -> tuple[dict[str, Any], str | None]:
     problem; under one of ours they fail the row.
     """
     problem = None
-    if line.count(b"[") + line.count(b"{") > MOST_NESTED:
+    if (nested := _nested(line)) > MOST_LENIENT:
         hint = _ARRAY_HINT if line.lstrip()[:1] == b"[" else "; mend it, or leave out what is not needed"
+        if nested > MOST_NESTED:
+            return {}, f"expected at most {MOST_NESTED} arrays and objects on a line, found more{hint}"
         return {}, (
-            f"expected strict JSON on a line of more than {MOST_NESTED} arrays and objects, found NaN, "
+            f"expected strict JSON on a line of more than {MOST_LENIENT} arrays and objects, found NaN, "
             f"Infinity, too deep nesting or bytes that are not UTF-8{hint}"
         )
     try:
@@ -47,6 +50,17 @@ def read(line: bytes) -> tuple[dict[str, Any], str | None]:
     if not isinstance(row, dict):
         return {}, problem or not_an_object(row)
     return carried, problem or _lossy_key(row) or repeated_key(text)
+
+
+def is_crowded(line: bytes) -> bool:
+    """True for a line of more arrays and objects than any parser is given."""
+    # No shorter line can hold so many.
+    return len(line) > 2 * MOST_NESTED and _nested(line) > MOST_NESTED
+
+
+def _nested(line: bytes) -> int:
+    """Arrays and objects on the line; brackets within strings count too."""
+    return line.count(b"[") + line.count(b"{")
 
 
 def _lossy_key(row: dict[str, Any]) -> str | None:

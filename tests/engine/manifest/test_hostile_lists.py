@@ -60,6 +60,17 @@ def test_arrays_without_end_are_only_read_by_the_fast_parser(tmp_path, monkeypat
     assert "more than 100000 arrays" in odd.message and ("jq -c" in odd.message) == line.startswith("[")
 
 
+@pytest.mark.parametrize("stated", ["", '"id": "odd", ', '"id": [1], '])
+def test_arrays_without_end_are_no_row_in_strict_json_either(tmp_path, monkeypatch, stated: str) -> None:
+    path = tmp_path / "list.jsonl"
+    monkeypatch.setattr(lenient_json.json, "loads", lambda *_, **__: pytest.fail("costs seconds a megabyte"))
+    crowd = ", ".join(["{}"] * 200_000)
+    path.write_text(f'{{{stated}"audio": "a.wav", "x": [{crowd}]}}\n' + GOOD)
+    odd, good = rows_of(path)
+    assert isinstance(odd, RowFailure) and "at most 200000 arrays and objects" in odd.message
+    assert good.id == "good" and odd.id == next(open_inputs([str(path)])._ids())
+
+
 def test_blocks_are_bounded_in_bytes(tmp_path: Path) -> None:
     path = tmp_path / "list.jsonl"
     path.write_bytes((b"x" * (1 << 20) + b"\n") * 80)
