@@ -88,7 +88,6 @@ def do(job: Job) -> int:
     # Nothing is written, so that a signal may end it anywhere: there is no `on_stop`.
     with StopSwitch():
         job, writers, inputs = prepare(job)
-        inputs.check_split_ids(all_rows=job.run.channel == "split")
         _check_folder(job)
         with start_engine(job) as engine:
             job = formats.with_word_times(job, writers, engine)

@@ -58,6 +58,7 @@ def prepare(job: Job) -> tuple[Job, dict[str, Writer], InputList]:
     writers = formats.writers_for(job.run)
     formats.check_speech(writers, job.config.vad)
     formats.check_names(writers, inputs)
+    inputs.check_split_ids(all_rows=job.run.channel == "split")
     return job, writers, inputs
 
 

@@ -65,7 +65,7 @@ class Sink:
 
     def write(self, row: Row, record: Record, output: RequestOutput) -> None:
         """Write one record for good."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must implement write")
 
     def part(self, row: Row, output: RequestOutput) -> None:
         """Show windows of a recording that is not finished; its record comes later all the same."""

@@ -26,10 +26,8 @@ def choose(job: Job, writers: Mapping[str, Writer], inputs: InputList) -> Sink:
 
     Raises:
         OptionsError: the folder cannot be used, or stdout cannot hold the format for this list.
-        ManifestError: the channels of a row are split, and one would go by the id of another row.
     """
     run = job.run
-    inputs.check_split_ids(all_rows=run.channel == "split")
     if run.output_dir is not None:
         return FolderSink(job, writers, inputs.sources)
     if files := [name for name in run.formats if name != "jsonl"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -9,7 +10,7 @@ from oasr.output.cue_rules import WriterSettings
 from oasr.types import RequestOutput
 
 
-class CueWriter:
+class CueWriter(ABC):
     """A format of one file an utterance, made of cues; derived classes add `suffix` and `render`."""
 
     scope: Literal["utterance"] = "utterance"
@@ -25,6 +26,6 @@ class CueWriter:
         """The writer for a run with `settings`."""
         return cls(settings)
 
+    @abstractmethod
     def render(self, row: Mapping[str, Any], output: RequestOutput | None) -> str:
         """See Writer."""
-        raise NotImplementedError
