@@ -79,12 +79,18 @@ class Histogram:
         wanted = min(2 * spread / len(values) ** (1 / 3), (high - low) / 8)
         # A millisecond at least, because equal values have no range.
         width = round_step(max(wanted, (high - low) / 20, 1e-3), up=False)
+        # The double nearest to the decimal number, as 0.7 itself is: 35 * 0.02 lies beside it.
+        decimals = max(0, -math.floor(math.log10(width)))
         first, last = math.floor(low / width), math.floor(high / width) + 1
-        edges = tuple(i * width for i in range(first, last + 1))
+        # A quotient may round across a whole number too.
+        while round(first * width, decimals) > low:
+            first -= 1
+        while round(last * width, decimals) <= high:
+            last += 1
+        edges = tuple(round(i * width, decimals) for i in range(first, last + 1))
         bins = [0] * (last - first)
         for value in values:
-            # Clamped: an edge, i * width, may round to the wrong side of its value.
-            bins[min(len(bins), max(1, bisect_right(edges, value))) - 1] += 1
+            bins[bisect_right(edges, value) - 1] += 1
         return cls(edges, tuple(bins))
 
     @property

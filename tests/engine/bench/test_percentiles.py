@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from oasr.bench.percentiles import Histogram, Spread, latency_percentiles, percentile, round_step
 
@@ -39,14 +39,21 @@ def test_a_missing_measurement_leaves_no_spread():
     assert Spread.of([1.0, None]) is None
 
 
-@given(values)
+# Of two decimals, as latencies are shown: such values lie on the edges of bins.
+@given(values | st.lists(st.integers(0, 10**5).map(lambda cents: cents / 100), min_size=1, max_size=50))
+@example([1.0, 0.7])
+@example([0.3, 0.6, 0.9])
 def test_every_value_stands_in_its_bin(data):
     found = Histogram.of(data)
     counts, _ = np.histogram(data, np.append(found.edges[:-1], np.inf))
     assert found.counts == tuple(counts)
     assert sum(found.counts) == len(data)
-    assert 1 <= len(found.counts) <= 52
-    assert found.bars[0][0] <= min(data) and max(data) < found.bars[-1][1] * (1 + 1e-9)
+    assert 1 <= len(found.counts) <= 53
+    assert found.bars[0][0] <= min(data) and max(data) < found.bars[-1][1]
+
+
+def test_a_value_on_an_edge_belongs_to_the_bin_above():
+    assert Histogram.of([1.0, 0.7]).bars[0] == (0.7, 0.72, 1)
 
 
 def test_a_few_values_still_spread_over_some_bins():
