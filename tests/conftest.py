@@ -106,7 +106,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Seed torch; skip `gpu` tests without a GPU, and `weights` tests without the model they name (else tiny.en)."""
+    """Skip `gpu` tests without a GPU, `weights` tests without their model (tiny.en); seed torch."""
     # Random tensors must not depend on the tests that ran before, whose order changes.
     if torch := sys.modules.get("torch"):
         torch.manual_seed(0)

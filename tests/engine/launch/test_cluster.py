@@ -39,3 +39,10 @@ def test_without_ray_the_command_that_installs_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(OptionsError, match=r"launcher: ray needs Ray.*pip install .*\[ray\]'"):
         connect("local")
+
+
+def test_ray_data_still_has_the_settings_that_are_made():
+    # A setting of another name would be taken without a word, and ten windows a second be all that pass.
+    data = pytest.importorskip("ray.data")
+    fresh = data.DataContext()
+    assert {"target_max_block_size", "_max_num_blocks_in_streaming_gen_buffer"} <= vars(fresh).keys()
