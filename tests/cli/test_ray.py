@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -183,6 +184,21 @@ def test_an_engine_that_cannot_load_says_what_a_local_one_says(local, on_ray):
     flags = ("--decode-method", "transducer")
     done, expected = on_ray(*flags), local(*flags)
     assert (done.code, done.err, done.out) == (expected.code, expected.err, expected.out) and done.code == 2
+
+
+def test_engines_that_die_while_they_load_end_the_run(on_ray, started):
+    def kill_who_loads() -> None:
+        while not started or started[-1].poll() is None:
+            for engine in _engines():
+                # One that has torch in its memory has begun to load, and needs a second yet.
+                with suppress(OSError):
+                    if b"libtorch" in Path(f"/proc/{engine}/maps").read_bytes():
+                        os.kill(engine, signal.SIGKILL)
+            time.sleep(0.02)
+
+    threading.Thread(target=kill_who_loads, daemon=True).start()
+    done = on_ray()
+    assert done.code == 1 and "3 engine processes ended while they were loading the model" in done.err, done
 
 
 def test_more_than_the_cluster_has_is_refused(on_ray):

@@ -6,6 +6,8 @@ import asyncio
 import pickle
 from typing import Any
 
+from oasr.launch.facts import EngineFacts
+
 NOTHING = pickle.dumps([])
 """A window without rows."""
 
@@ -24,6 +26,7 @@ class Desk:
         self._complete = self._stopped = False
         self._orders: bytes | None = None
         self._reports: list[Any] = []
+        self._begun = self._loaded = 0
         self._news = asyncio.Condition()
 
     # Of the driver ----------------------------------------------------------------------------
@@ -84,8 +87,14 @@ class Desk:
         async with self._news:
             await self._news.wait_for(lambda: self._stopped)
 
+    async def begin(self) -> int:
+        """An engine begins to load; how many have begun, this one too, and have not loaded so far."""
+        self._begun += 1
+        return self._begun - self._loaded
+
     async def report(self, what: Any) -> None:
         """EngineFacts of an engine that has loaded, or the error for which one could not or cannot go on."""
         async with self._news:
+            self._loaded += isinstance(what, EngineFacts)
             self._reports.append(what)
             self._news.notify_all()

@@ -167,7 +167,7 @@ class Fleet:
         source = read_datasource(RowSource(self._desk), num_cpus=0, override_num_blocks=1)
         return source.map_batches(
             EngineActor,
-            fn_constructor_args=(Work(self._desk, config, options, str(Path.cwd())),),
+            fn_constructor_args=(Work(self._desk, config, options, str(Path.cwd()), at.engines),),
             # One row of this table is a whole window.
             batch_size=1,
             batch_format="pyarrow",

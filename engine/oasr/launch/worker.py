@@ -11,13 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from oasr.config import EngineConfig
-from oasr.errors import OasrError, RowError
+from oasr.errors import LaunchError, OasrError, RowError
 from oasr.launch.facts import EngineFacts
 from oasr.launch.host import EngineHost, Result, Row
 from oasr.types import DecodingOptions, Utterance
 
 BROKEN_ENGINE = 70
 """Exit status of a process whose engine cannot go on; any other than 0 would do."""
+MOST_DEAD = 3
+"""Processes of a run that may die while they load their engine."""
+_DIED = (
+    "{} engine processes ended while they were loading the model, without a word of why; most often the "
+    "machine has too little memory for so many (the kernel's log tells): take fewer engines or a smaller model"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +35,14 @@ class Work:
         config: of the engine, device and threads settled.
         options: of the run, as far as they are known before an engine is there.
         directory: where relative paths of the list and the model begin: the driver's.
+        engines: members of the pool.
     """
 
     desk: Any
     config: EngineConfig
     options: DecodingOptions
     directory: str
+    engines: int
 
 
 class EngineActor:
@@ -49,13 +57,17 @@ class EngineActor:
         """Load the engine, say so, and wait for what is to be done.
 
         Raises:
-            OasrError: the engine cannot be loaded; the Desk knows.
+            OasrError: the engine cannot be loaded, or others died while they loaded; the Desk knows.
         """
         import ray
 
+        self._work, self._ray = work, ray
+        # Before anything that takes memory. Ray starts what dies anew without end, and the run would wait.
+        if ray.get(work.desk.begin.remote()) > work.engines + MOST_DEAD:
+            self._report(error := LaunchError(_DIED.format(MOST_DEAD)))
+            raise error
         from oasr.engine import Engine
 
-        self._work, self._ray = work, ray
         here = Path(work.directory)
         # Where the folder is not mounted, rows get absolute paths, which may still be reachable.
         self._lost = not here.is_dir()

@@ -41,6 +41,7 @@ def test_without_ray_the_command_that_installs_it_is_named(monkeypatch):
         connect("local")
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_ray_data_still_has_the_settings_that_are_made():
     # A setting of another name would be taken without a word, and ten windows a second be all that pass.
     data = pytest.importorskip("ray.data")

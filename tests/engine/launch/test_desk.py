@@ -6,6 +6,7 @@ import asyncio
 import pickle
 
 from oasr.launch.desk import NOTHING, Desk
+from oasr.launch.facts import EngineFacts
 
 
 def test_a_window_is_there_until_its_results_are():
@@ -22,6 +23,17 @@ def test_a_window_is_there_until_its_results_are():
         last = asyncio.ensure_future(desk.window(2))
         await desk.complete()
         assert await last is None and await desk.window(1) == b"one"
+
+    asyncio.run(run())
+
+
+def test_engines_that_began_and_have_not_loaded_are_counted():
+    async def run():
+        desk = Desk()
+        assert [await desk.begin() for _ in range(3)] == [1, 2, 3]
+        await desk.report(EngineFacts("float32", "aed", 16000, {}, {}))
+        await desk.report(RuntimeError("one that could not"))
+        assert await desk.begin() == 3
 
     asyncio.run(run())
 
