@@ -12,7 +12,7 @@ from oasr.types import RequestOutput
 from oasr_cli import console
 from oasr_cli.console import printable
 from oasr_cli.folder_sink import FolderSink
-from oasr_cli.settings import Job
+from oasr_cli.settings import Job, RunOptions
 from oasr_cli.sink import Record, Row, Sink
 from oasr_cli.tally import clock_time
 
@@ -30,17 +30,34 @@ def choose(job: Job, writers: Mapping[str, Writer], inputs: InputList) -> Sink:
     run = job.run
     if run.output_dir is not None:
         return FolderSink(job, writers, inputs.sources)
-    if files := [name for name in run.formats if name != "jsonl"]:
-        if inputs.count() > 1 or run.channel == "split":
-            raise OptionsError(
-                f"--format {files[0]}: stdout takes the document of one recording, and there may be several: "
-                "give --output-dir, the folder for their files"
-            )
+    check_stdout(job, inputs)
+    if files := _documents(run):
         return DocumentSink(files[0], writers[files[0]])
     # Who asks for jsonl by name gets it at a terminal too.
     if console.stdout_is_terminal() and "jsonl" not in run.formats:
         return TerminalSink()
     return JsonLinesSink()
+
+
+def check_stdout(job: Job, inputs: InputList) -> None:
+    """Refuse documents for several recordings where there is no folder for them.
+
+    Raises:
+        OptionsError: as said.
+    """
+    run = job.run
+    files = _documents(run) if run.output_dir is None else []
+    # Last: rows are counted by reading the list.
+    if files and (run.channel == "split" or inputs.count() > 1):
+        raise OptionsError(
+            f"--format {files[0]}: stdout takes the document of one recording, and there may be several: "
+            "give --output-dir, the folder for their files"
+        )
+
+
+def _documents(run: RunOptions) -> list[str]:
+    """The formats asked for that are no lines of a list."""
+    return [name for name in run.formats if name != "jsonl"]
 
 
 class JsonLinesSink(Sink):

@@ -82,6 +82,16 @@ def test_it_refuses_what_the_run_would_refuse(oasr, engines, manifest, tmp_path)
     assert done.code == 2 and "--overwrite" in done.err and engines == []
 
 
+def test_it_refuses_a_format_that_stdout_cannot_hold(oasr, engines, manifest, wav, tmp_path):
+    flags = ("--dry-run", "-f", "txt")
+    done = oasr("transcribe", manifest(2), *flags)
+    assert done.code == 2 and "--format txt: stdout takes the document of one recording" in done.err
+    split = oasr("transcribe", manifest(1), *flags, "--channel", "split")
+    assert split.code == 2 and engines == []
+    assert oasr("transcribe", manifest(1), *flags).code == 0
+    assert oasr("transcribe", manifest(2), *flags, "-o", tmp_path / "out").code == 0
+
+
 def test_it_refuses_channels_that_would_go_by_another_rows_id(oasr, engines, manifest):
     listed = manifest(1, '{"id": "raa-ch0", "audio": "raa.wav"}')
     done = oasr("transcribe", listed, "--dry-run", "--channel", "split")

@@ -22,7 +22,7 @@ MOST_DEAD = 3
 """Processes of a run that may die while they load their engine."""
 _DIED = (
     "{} engine processes ended while they were loading the model, without a word of why; most often the "
-    "machine has too little memory for so many (the kernel's log tells): take fewer engines or a smaller model"
+    "machine has too little memory for them (the kernel's log tells): take fewer engines or a smaller model"
 )
 
 
