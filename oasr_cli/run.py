@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,27 +165,33 @@ class Run:
             channel=run.channel,
             allow_pipes=run.allow_pipes,
         )
-        results = self.engine.stream(
+        stream = self.engine.stream(
             self._rows(stop), self.job.options, settings, in_order=self.sink.in_order, partial=True
         )
-        for row, output in results:
-            if not output.finished:
-                with display.aside() if self.sink.on_terminal else nullcontext():
-                    self.sink.part(row, output)
-                self.tally.part(row, output)
-                display.update()
-                continue
-            # Asked first: what the earlier run wrote is scored and counted as that run left it.
-            if self.sink.kept(row):
-                self.tally.keep(row, output, failed=row.id in self._failed_before)
-            else:
-                record = self._record(row, output)
-                with display.aside() if self.sink.on_terminal else nullcontext():
-                    self.sink.write(row, record, output)
-                # Counted when it is written: run.json must not claim a row that a kill could take.
-                self.tally.count(row, output)
-            self.sink.counted(self.tally.counts)
+        # Closed when writing fails too: the readers are not to go on for nobody.
+        with closing(stream):
+            for row, output in stream:
+                self._take(row, output, display)
+
+    def _take(self, row: Row, output: RequestOutput, display: progress.Progress) -> None:
+        """Write and count one result, or the part of one."""
+        if not output.finished:
+            with display.aside() if self.sink.on_terminal else nullcontext():
+                self.sink.part(row, output)
+            self.tally.part(row, output)
             display.update()
+            return
+        # Asked first: what the earlier run wrote is scored and counted as that run left it.
+        if self.sink.kept(row):
+            self.tally.keep(row, output, failed=row.id in self._failed_before)
+        else:
+            record = self._record(row, output)
+            with display.aside() if self.sink.on_terminal else nullcontext():
+                self.sink.write(row, record, output)
+            # Counted when it is written: run.json must not claim a row that a kill could take.
+            self.tally.count(row, output)
+        self.sink.counted(self.tally.counts)
+        display.update()
 
     def _rows(self, stop: StopSwitch) -> Iterator[Row]:
         """The rows that no earlier run wrote; runs on the reader threads, one at a time."""

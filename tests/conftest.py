@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 # The same examples in every run: what passes here passes in CI. New ones come from the profile `search`.
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
@@ -22,6 +23,11 @@ settings.load_profile("fixed")
 # Read by OpenMP when torch is first imported, here and in child processes; importing torch from
 # this file instead would make every light test pay for it.
 os.environ.setdefault("OMP_NUM_THREADS", "2")
+# Terminals of a width, and colours, that a test does not set itself are the same everywhere.
+_TERMINAL = "COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR_FORCE TTY_COMPATIBLE TTY_INTERACTIVE"
+for _name in _TERMINAL.split():
+    os.environ.pop(_name, None)
+os.environ["TERM"] = "xterm-256color"
 
 ROOT = Path(__file__).resolve().parent.parent
 WEIGHT_PACKAGES = {
@@ -31,12 +37,25 @@ WEIGHT_PACKAGES = {
 EXTRAS = {"tiny.en": "tiny-en", "base": "base"}
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the examples of the profile `fixed` independent of the modules that other tests imported."""
+    if config.getoption("--hypothesis-profile", None) is None and hasattr(providers, "is_local_module_file"):
+        # Some values are constants of those modules, whatever the seed.
+        providers.is_local_module_file = lambda path: False
+
+
 @pytest.fixture(autouse=True)
-def _logging_as_before() -> Iterator[None]:
-    """Commands that run in this process set levels and handlers, which must not reach other tests."""
+def _process_as_before() -> Iterator[None]:
+    """What commands and engines that run in this process set for it must not reach other tests."""
     root = logging.getLogger()
     before = root.level, list(root.handlers), logging.getLogger("py.warnings").level
+    environment = dict(os.environ)
     yield
+    if os.environ != environment:
+        os.environ.clear()
+        os.environ.update(environment)
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     root.setLevel(before[0])
     root.handlers[:] = before[1]
     logging.getLogger("py.warnings").setLevel(before[2])
@@ -101,7 +120,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     if made.returncode:
         pytest.skip(f"cannot mount a tmpfs here: {made.stderr.decode().strip()}")
     yield folder
-    subprocess.run(["umount", folder], check=True)
+    subprocess.run(["umount", "-l", folder], check=True)  # a file may be open there until it is collected
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -12,7 +12,7 @@ The path of one run: rows → `audio.loader` (reader threads; recordings cut int
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -107,7 +107,7 @@ class Engine:
         settings: LoaderSettings | None = None,
         in_order: bool = False,
         partial: bool = False,
-    ) -> Iterator[tuple[Row, RequestOutput]]:
+    ) -> Generator[tuple[Row, RequestOutput], None, None]:
         """Transcribe `rows` and yield (row, result) pairs as they finish, or in the order of `rows`.
 
         A row that fails, here or before, is yielded too: nothing is lost. `settings` sets the

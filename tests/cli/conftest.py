@@ -87,7 +87,7 @@ def start_paused(child_env: dict[str, str], tmp_path: Path) -> Iterator[Callable
         pipe = subprocess.PIPE
         child = subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True)
         children.append(child)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while not mark.exists():
             assert child.poll() is None and child.stderr is not None, child.communicate()
             assert time.monotonic() < deadline

@@ -87,7 +87,7 @@ class FakeEngine:
     def _pause(self) -> None:
         Path(os.environ["OASR_FAKE_MARK"]).touch()
         stubborn = bool(os.environ.get("OASR_FAKE_STUBBORN"))
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while (stubborn or not self._stopping) and time.monotonic() < deadline:
             time.sleep(0.01)
 

@@ -154,7 +154,7 @@ def test_an_interrupted_run_goes_on_to_the_same_results(oasr, demo_manifest, tmp
             assert child.poll() is None and time.monotonic() < deadline
             time.sleep(0.02)
         child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=100)
+        _, err = child.communicate(timeout=240)
     assert child.returncode == 130 and "Traceback" not in err, err
     before = read_rows(out)
     assert 0 < len(before) < len(rows)

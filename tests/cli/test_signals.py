@@ -14,7 +14,7 @@ def test_the_first_signal_finishes_the_batch_in_flight(
     listed, out = manifest(40), tmp_path / "out"
     child = start_paused(listed, out)
     child.send_signal(signum)
-    stdout, stderr = child.communicate(timeout=60)
+    stdout, stderr = child.communicate(timeout=240)
     assert child.returncode == code and stdout == ""
     assert "Traceback" not in stderr and "finishing the batch in flight" in stderr
     assert f"stopped by {signal.Signals(signum).name}: 28 rows are left; --resume goes on from here" in stderr
@@ -32,7 +32,7 @@ def test_the_second_signal_stops_at_once(manifest, tmp_path, start_paused, read_
     while "finishing" not in (line := child.stderr.readline()):
         assert line
     child.send_signal(signal.SIGINT)
-    _, stderr = child.communicate(timeout=60)
+    _, stderr = child.communicate(timeout=240)
     assert child.returncode == 130 and "Traceback" not in stderr
     assert len(read_rows(out)) == 8
 
@@ -43,7 +43,7 @@ def test_a_killed_run_loses_only_the_rows_in_flight(
     listed, out = manifest(40), tmp_path / "out"
     child = start_paused(listed, out)
     child.kill()
-    child.communicate(timeout=60)
+    child.communicate(timeout=240)
     assert len(read_rows(out)) == 8
     assert oasr("transcribe", listed, "-o", out, "--resume").code == 0
     assert oasr("transcribe", listed, "-o", tmp_path / "whole").code == 0

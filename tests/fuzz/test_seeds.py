@@ -21,7 +21,7 @@ def run_worker(arguments: list[str], folder: Path, repo_root: Path) -> tuple[int
     """Exit code, reports and stderr of the process that reads the files under limits."""
     environment = {**os.environ, "PYTHONPATH": str(repo_root / "ci"), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "fuzzing.worker", *arguments, str(folder)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=580)
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 
@@ -89,5 +89,5 @@ def broken_worker(broken: str, folder: Path, repo_root: Path) -> tuple[int, list
     )
     environment = {**os.environ, "PYTHONPATH": str(repo_root / "ci")}
     command = [sys.executable, str(script), "jsonl", str(folder / "work"), "--count", "3"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr

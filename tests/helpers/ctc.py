@@ -71,7 +71,7 @@ class Emulation:
         flags = ["-std=c++17", "-O2", "-ffp-contract=off", "-fPIC", "-shared", f"-I{ROOT / 'include'}"]
         warnings = ["-Wall", "-Wextra", "-Wshadow", "-Werror", "-Wno-unknown-pragmas"]
         subprocess.run(
-            [compiler, *flags, *warnings, str(source), "-o", str(library)], check=True, timeout=120
+            [compiler, *flags, *warnings, str(source), "-o", str(library)], check=True, timeout=280
         )
         self._run = ctypes.CDLL(str(library)).emulate
 

@@ -35,7 +35,7 @@ def run(program: str, instruction_set: str | None = None) -> list[str]:
     if instruction_set is not None:
         environment["OASR_INSTRUCTION_SET"] = instruction_set
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=120
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=280
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -82,7 +82,7 @@ class Fleet:
         settings: Any = None,
         in_order: bool = False,
         partial: bool = False,
-    ) -> Iterator[Result]:
+    ) -> Generator[Result, None, None]:
         """Transcribe `rows`, once; (row, result) pairs window by window as they finish, or in order.
 
         As `Engine.stream`, except that the parts of long recordings stay where they are until the whole is

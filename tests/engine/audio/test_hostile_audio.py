@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -66,7 +67,7 @@ def test_a_rate_that_nothing_is_recorded_at(tmp_path: Path, rate: int) -> None:
 def stream_with_jump(tmp_path: Path, gap_s: float, total_s: float) -> FfmpegStream:
     """A stream of three frames, of which the second comes `gap_s` late, by the word of its timestamps."""
     path = encode(tmp_path / "x.mka", "matroska", "flac", sweep(0.5), 16000)
-    stream = FfmpegStream(path.open("rb", buffering=0))
+    stream = FfmpegStream(io.BytesIO(path.read_bytes()))
     frames = [stream._ahead, *stream._decoded][:2]
     for number, frame in enumerate(frames):
         frame.pts = round(number * gap_s / stream._stream.time_base)

@@ -28,11 +28,18 @@ def bad(index):
 
 
 def readers():
-    return [thread for thread in threading.enumerate() if thread.name.startswith("oasr-reader")]
+    """The reader threads, without those that other tests may have left."""
+    mine = set(threading.enumerate()) - _others
+    return [thread for thread in mine if thread.name.startswith("oasr-reader")]
+
+
+_others = set()
 
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left():
+    _others.clear()
+    _others.update(threading.enumerate())
     yield
     assert not readers()
 

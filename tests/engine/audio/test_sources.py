@@ -58,14 +58,14 @@ def test_channels_that_cancel_are_read_again_from_the_copy_of_what_came_once(tmp
 
 
 def test_a_named_pipe_whose_writer_takes_its_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(source, "_WRITER_S", 0.3)
+    monkeypatch.setattr(source, "_WRITER_S", 1.0)
     os.mkfifo(tmp_path / "pipe")
     content = wav_bytes(pcm16(sweep(0.5)))
 
     def write():
         with (tmp_path / "pipe").open("wb", buffering=0) as pipe:
             for start in range(0, len(content), 6000):
-                threading.Event().wait(0.2)
+                threading.Event().wait(0.6 if start else 0.0)
                 pipe.write(content[start : start + 6000])
 
     writer = threading.Thread(target=write)

@@ -99,9 +99,10 @@ def test_a_list_that_breaks_is_told_and_a_stop_ends_it():
     feeder = Feeder(broken(), Windows(1, 1, 9), lambda *_: None, complete.set)
     assert complete.wait(10) and isinstance(feeder.error, ManifestError) and feeder.windows <= 1
 
-    complete = threading.Event()
-    feeder = Feeder((_row(i) for i in range(9)), Windows(1, 1, 2), lambda *_: None, complete.set)
-    assert not complete.wait(0.05)
+    complete, both = threading.Event(), threading.Event()
+    hand_in = lambda number, _: both.set() if number == 1 else None  # noqa: E731
+    feeder = Feeder((_row(i) for i in range(9)), Windows(1, 1, 2), hand_in, complete.set)
+    assert both.wait(30) and not complete.wait(0.05)
     feeder.stop()
     assert complete.wait(10) and feeder.windows == 2
 
