@@ -209,7 +209,7 @@ def test_engines_that_die_while_they_load_end_the_run(on_ray, started):
 
     threading.Thread(target=kill_who_loads, daemon=True).start()
     done = on_ray()
-    assert done.code == 1 and "3 engine processes ended while they were loading the model" in done.err, done
+    assert done.code == 1 and "4 engine processes ended while they were loading the model" in done.err, done
 
 
 def test_more_than_the_cluster_has_is_refused(on_ray):

@@ -64,7 +64,7 @@ class EngineActor:
         self._work, self._ray = work, ray
         # Before anything that takes memory. Ray starts what dies anew without end, and the run would wait.
         if ray.get(work.desk.begin.remote()) > work.engines + MOST_DEAD:
-            self._report(error := LaunchError(_DIED.format(MOST_DEAD)))
+            self._report(error := LaunchError(_DIED.format(MOST_DEAD + 1)))
             raise error
         from oasr.engine import Engine
 
