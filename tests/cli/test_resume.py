@@ -177,7 +177,11 @@ def changed_stream(engines, monkeypatch):
         def loaded(config):
             engine = load(config)
             stream = engine.stream
-            engine.stream = lambda *rows, **how: change_results(stream(*rows, **how))
+
+            def changed(*rows, **how):
+                yield from change_results(stream(*rows, **how))
+
+            engine.stream = changed
             monkeypatch.setattr(oasr_cli.run, "load_engine", load)
             return engine
 
