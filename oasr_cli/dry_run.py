@@ -20,7 +20,6 @@ from oasr_cli.console import ExitCode, printable
 from oasr_cli.run import prepare, start_engine
 from oasr_cli.settings import Job
 from oasr_cli.signals import StopSwitch
-from oasr_cli.sinks import check_stdout
 from oasr_cli.tally import SHOWN_FAILURES, clock_time
 
 if TYPE_CHECKING:
@@ -89,7 +88,6 @@ def do(job: Job) -> int:
     # Nothing is written, so that a signal may end it anywhere: there is no `on_stop`.
     with StopSwitch():
         job, writers, inputs = prepare(job)
-        check_stdout(job, inputs)
         _check_folder(job)
         with start_engine(job) as engine:
             job = formats.with_word_times(job, writers, engine)

@@ -59,6 +59,7 @@ def prepare(job: Job) -> tuple[Job, dict[str, Writer], InputList]:
     formats.check_speech(writers, job.config.vad)
     formats.check_names(writers, inputs)
     inputs.check_split_ids(all_rows=job.run.channel == "split")
+    sinks.check_stdout(job.run, inputs)
     return job, writers, inputs
 
 

@@ -25,12 +25,11 @@ def choose(job: Job, writers: Mapping[str, Writer], inputs: InputList) -> Sink:
     """The sink that the job asks for; a folder is checked and locked now.
 
     Raises:
-        OptionsError: the folder cannot be used, or stdout cannot hold the format for this list.
+        OptionsError: the folder cannot be used.
     """
     run = job.run
     if run.output_dir is not None:
         return FolderSink(job, writers, inputs.sources)
-    check_stdout(job, inputs)
     if files := _documents(run):
         return DocumentSink(files[0], writers[files[0]])
     # Who asks for jsonl by name gets it at a terminal too.
@@ -39,13 +38,12 @@ def choose(job: Job, writers: Mapping[str, Writer], inputs: InputList) -> Sink:
     return JsonLinesSink()
 
 
-def check_stdout(job: Job, inputs: InputList) -> None:
+def check_stdout(run: RunOptions, inputs: InputList) -> None:
     """Refuse documents for several recordings where there is no folder for them.
 
     Raises:
         OptionsError: as said.
     """
-    run = job.run
     files = _documents(run) if run.output_dir is None else []
     # Last: rows are counted by reading the list.
     if files and (run.channel == "split" or inputs.count() > 1):

@@ -14,13 +14,12 @@ from types import ModuleType
 from typing import Any
 
 from oasr.errors import LaunchError, OptionsError
+from oasr.launch.feeder import MOST_AT_ONCE
 from oasr.reinstall import pip_install
 
 _REACHED_WITHIN_S = 5.0
 _STORE_BYTES = 256 * 2**20
 """Object store of a cluster of one's own: what travels are rows and texts, never audio."""
-_WINDOWS_A_LOOK = 64
-"""As many as an engine holds at most (`Windows.of`)."""
 
 
 def connect(address: str | None) -> ModuleType:
@@ -89,7 +88,7 @@ def _import_ray(shown: bool) -> ModuleType:
     context.target_max_block_size = 1
     # Ray Data takes this many windows from the list each time it looks, ten times a second when nothing else
     # happens. Its own 2 let one window through each time: ten a second, whatever the number of engines.
-    context._max_num_blocks_in_streaming_gen_buffer = _WINDOWS_A_LOOK
+    context._max_num_blocks_in_streaming_gen_buffer = MOST_AT_ONCE
     # Ray Data keeps a log file as well, and may: only what goes to the terminal is silenced.
     for handler in [] if shown else logging.getLogger("ray.data").handlers:
         if not isinstance(handler, logging.FileHandler):

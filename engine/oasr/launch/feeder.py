@@ -15,6 +15,8 @@ from oasr.types import Utterance
 
 WINDOW_SECONDS = 600.0
 """Audio after which a window ends, whatever its rows: results leave window by window."""
+MOST_AT_ONCE = 64
+"""Windows that one engine holds at most."""
 BYTES_A_SECOND = 16000
 """Taken for a recording whose length its row does not tell: between FLAC and MP3 of speech."""
 
@@ -45,7 +47,7 @@ class Windows:
             # Eight windows or more for each engine: the last one under way is a small part of its work.
             rows = max(1, min(rows, total // (8 * engines)))
         # Bounded, since each window that an engine holds keeps a thread of its process waiting.
-        at_once = min(64, max(4, (8 * batch_rows + 256) // rows))
+        at_once = min(MOST_AT_ONCE, max(4, (8 * batch_rows + 256) // rows))
         if total is not None:
             # The engine that is up first must leave some of a short list to the others.
             at_once = min(at_once, max(2, total // (2 * engines * rows)))
